@@ -12,7 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from holdfast.coordinator.kernel.apply import apply_entry
+from holdfast.coordinator.model.access import Acl, Revocation
 from holdfast.coordinator.model.events import (
+    AccessModeChanged,
+    AclsChanged,
     Assigned,
     AssignmentStored,
     Cause,
@@ -20,19 +23,33 @@ from holdfast.coordinator.model.events import (
     Event,
     GenerationStarted,
     GroupCreated,
+    GroupDeleted,
+    GroupEmptied,
     InstanceReleased,
+    LevelRaised,
     LogEntry,
+    MemberExpired,
     MemberJoined,
+    MembersLeft,
+    MembersRemoved,
     OffsetCommitted,
     OffsetsCommitted,
+    OffsetsDeleted,
     Part,
     Proposed,
     RebalanceStarted,
     Record,
     Rejoin,
+    RequestRecorded,
+    RevocationsChanged,
+    SegmentSealed,
+    SettingChange,
+    SettingsChanged,
     StaticMemberReplaced,
+    TopicsCreated,
+    TopicSize,
 )
-from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
@@ -157,6 +174,70 @@ def busy_log(groups: int = 3, commits: int = 40) -> EventLog:
     log.entry(names[0], generation(2, "a2", "b1", "d1"))
     log.entry(names[0], assigned(2, a2=(0,), b1=(1, 2), d1=(3,)), request="r10")
     return log
+
+
+def eventful_log() -> EventLog:
+    """Every way for a member, an instance, an assignment or an offset to come and go."""
+    log = EventLog()
+    log.entry("", ClusterFormed("c", (SettingChange("group.max_size", "10"),)))
+    log.entry("", TopicsCreated((TopicSize("t", 4), TopicSize("u", 1))))
+    log.entry("", SettingsChanged("g", (SettingChange("group.max_size", "5"),)))
+    _generations_that_lose_members(log)
+    _assignments_that_are_wiped(log)
+    _two_lives(log)
+    log.entry("offsets only", GroupCreated(), committed(0, 5), committed(1, 6), request="c1")
+    log.entry("offsets only", OffsetsDeleted((TopicPartition("t", 0), TopicPartition("t", 9))))
+    log.entry("offsets only", RequestRecorded("c1", b"digest", b"answer"), request="c1")
+    log.entry("", SegmentSealed(Position(3, 0)))
+    _members_that_belong_to_somebody(log)
+    log.silent_entry()
+    return log
+
+
+def _generations_that_lose_members(log: EventLog) -> None:
+    two_static_members(log, "g")
+    log.entry("g", rebalance_started("more"), joined("x"), joined("y"), joined("z", "i z"))
+    log.entry("g", generation(2, "a1", "b1", "x", "z", removed=("y",)))
+    log.entry("g", assigned(2, a1=(0,), b1=(1,), x=(2,)))
+    log.entry("g", swapped("i z", "z", "z2", 500), swapped("i z", "z2", "z3"))
+    log.entry("g", InstanceReleased("b", "b1"))
+    log.entry(
+        "g", rebalance_started("gone"), MembersLeft(("x",), "bye"), MemberExpired("b1", "session")
+    )
+    log.entry("g", joined("b2", "b"))
+
+
+def _assignments_that_are_wiped(log: EventLog) -> None:
+    """K-D10: a join phase opens before the assignment is in; then a swap, which still grants."""
+    two_static_members(log, "h")
+    log.entry("h", rebalance_started("once more"))
+    log.entry("h", generation(2, "a1", "b1"))
+    log.entry("h", rebalance_started("and again"))
+    log.entry("h", swapped("a", "a1", "a2"))
+
+
+def _two_lives(log: EventLog) -> None:
+    """A group that is deleted, and made anew with the same names."""
+    two_static_members(log, "twice")
+    log.entry("twice", committed(0, 1), committed(1, 2))
+    log.entry("twice", rebalance_started("all go"), MembersRemoved(("a1", "b1"), "operator"))
+    log.entry("twice", GroupEmptied(2))
+    log.entry("twice", GroupDeleted())
+    two_static_members(log, "twice")
+    log.entry("twice", committed(1, 7))
+    two_static_members(log, "gone")
+    log.entry("gone", rebalance_started("all go"), MembersLeft(("a1", "b1"), "bye"))
+    log.entry("gone", GroupEmptied(2), GroupDeleted())
+
+
+def _members_that_belong_to_somebody(log: EventLog) -> None:
+    """From level 2 on a member keeps its principal; those that were there before keep none."""
+    log.entry("", LevelRaised(2))
+    log.entry("", AclsChanged((Acl("p", "admin", "cluster", ""),), ()), AccessModeChanged("deny"))
+    log.entry("", RevocationsChanged((Revocation("a1" * 32), Revocation("b2" * 32)), ()))
+    log.entry("", RevocationsChanged((), ("b2" * 32,)))
+    two_static_members(log, "owned")
+    log.entry("h", swapped("a", "a2", "a3"))
 
 
 Damage = Callable[[list[Row]], list[Row]]

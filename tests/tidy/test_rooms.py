@@ -221,6 +221,8 @@ CLASSIC_STATES = {"PREPARING", "COMPLETING", "PreparingRebalance", "CompletingRe
 KNOW_THEM = [
     "holdfast.coordinator.classic",
     "holdfast.replay.verify.sql_state",  # says the rules a second time
+    "holdfast.replay.verify.checkpoint_rows",  # says to it what they have led to
+    "holdfast.replay.analyse.beginnings",  # as the timelines beside it, which follow their events
     "holdfast.client._translate.call_arguments",  # the words of a filter; it has no server's code
     *JUDGES,
 ]
@@ -244,6 +246,8 @@ KNOW_BODIES = [
     "holdfast.coordinator.kernel.group_types",  # makes a new group's
     "holdfast.storage.codec",  # stores it, by the class that the type names
     "holdfast.replay.verify.group_fold",  # says what `sql_state` says, which knows the rules
+    "holdfast.replay.verify.checkpoint_rows",  # the same, of what lies before a log
+    "holdfast.replay.analyse.beginnings",  # as the timelines beside it, which know the events
 ]
 
 

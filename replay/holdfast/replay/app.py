@@ -57,11 +57,12 @@ def state(
     """Compute the whole state after the record at `at`, or after all records up to a log time (S8).
 
     Without either: after the last record. Made from the longest log of those given. Raises
-    ValueError if there is none.
+    ValueError if there is none, or none that reaches back so far (S24).
     """
-    log = _longest(node_logs(node_dirs))
+    cut = Cut(at, log_time_ms)
+    log = _longest(_reaching(node_logs(node_dirs), cut))
     with _session(spark) as running:
-        folded = fold(running, log, Cut(at, log_time_ms))
+        folded = fold(running, log, cut)
         try:
             return folded.state()
         finally:
@@ -97,6 +98,19 @@ def _session(spark: SparkSession | None) -> Iterator[SparkSession]:
         yield made
 
 
+def _reaching(logs: Sequence[NodeLog], cut: Cut) -> list[NodeLog]:
+    """Return the logs that begin before the place at which a fold is to end."""
+    found = [log for log in logs if cut.reaches(log.begins)]
+    if logs and not found:
+        earliest = min(logs, key=lambda log: log.begins.last)
+        raise ValueError(
+            f"the log begins at {earliest.begins}, log time {earliest.begins.log_time_ms}: "
+            "retention has deleted what lies before it. Ask for a later place, or give the "
+            "segments of a backup that was taken before"
+        )
+    return found
+
+
 def _longest(logs: Sequence[NodeLog]) -> NodeLog:
     readable = [log for log in logs if log.segments]
     if not readable:
@@ -104,4 +118,5 @@ def _longest(logs: Sequence[NodeLog]) -> NodeLog:
             "none of these directories holds a readable segment; wait for one, or export the tail "
             "with: holdfast log export"
         )
-    return max(readable, key=lambda log: log.last)
+    early = sorted(readable, key=lambda log: log.begins.last)
+    return max(early, key=lambda log: log.last)

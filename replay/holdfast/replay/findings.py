@@ -14,7 +14,7 @@ class Finding(NamedTuple):
 
     kind: str
     """A word that programs may compare: unreadable, missing, lost, extra, duplicated, changed,
-    manifest, gap, chain, payload, rules, state, digest (see docs/replay.md)."""
+    manifest, checkpoint, gap, chain, payload, rules, state, digest (see docs/replay.md)."""
     node: str  # "" if no single node is at fault
     group: str
     position: Position | None
@@ -54,6 +54,8 @@ class Report:
     """Digest of the replayed state at `last` (`codec.state_image`); None if it was not folded."""
     group_digests: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what was not covered, without being wrong
+    cut: Position | None = None
+    """A checkpoint stands for the records up to here, which retention has deleted (S24)."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -78,5 +80,10 @@ class Report:
         last = f"{self.last.index}.{self.last.ordinal}" if self.last else "nothing"
         digest = "none" if self.digest is None else f"{self.digest:016x}"
         verdict = "verified" if self.passed else "NOT verified"
-        lines.append(f"{verdict}: {self.records} records up to {last}, state digest {digest}")
+        behind = (
+            f" behind the checkpoint at {self.cut.index}.{self.cut.ordinal}" if self.cut else ""
+        )
+        lines.append(
+            f"{verdict}: {self.records} records{behind} up to {last}, state digest {digest}"
+        )
         return "\n".join(map(readable, lines))

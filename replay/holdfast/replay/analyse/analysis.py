@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from holdfast.coordinator.model.ids import Position
 from holdfast.replay.analyse.ownership import Interval
 from holdfast.replay.analyse.rebalances import Rebalance
 
@@ -84,3 +85,6 @@ class Analysis:
     intervals: tuple[Interval, ...]
     marks: tuple[Mark, ...]
     frozen: tuple[Frozen, ...] = ()
+    cut: Position | None = None
+    """A checkpoint stands for the records up to here: what was owned then is drawn from there on,
+    and a rebalance that was under way is not listed."""

@@ -6,8 +6,8 @@ Runs in Spark's workers, and imports no Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from holdfast.coordinator.model.events import (
     OffsetsCommitted,
@@ -15,9 +15,11 @@ from holdfast.coordinator.model.events import (
     Record,
     RequestRecorded,
 )
+from holdfast.coordinator.model.state import Group
+from holdfast.replay.analyse.beginnings import named_by, owned_by
 from holdfast.replay.analyse.ownership import Interval, OwnershipTimeline
 from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline, Turn
-from holdfast.replay.read.log_rows import Cut, Source, read_rows
+from holdfast.replay.read.log_rows import Bucket, Cut, read_rows
 from holdfast.storage.codec.event_codec import decode_record
 
 _SILENT: Final = frozenset(
@@ -25,10 +27,14 @@ _SILENT: Final = frozenset(
 )
 
 
-def intervals(sources: Sequence[Source], end_ms: int) -> Iterator[Interval]:
-    """Yield the intervals of ownership in some files; those still open end at `end_ms`."""
-    groups: dict[str, OwnershipTimeline] = {}
-    for record in _records(sources):
+def intervals(bucket: Bucket, end_ms: int) -> Iterator[Interval]:
+    """Yield the intervals of ownership in a bucket; those still open end at `end_ms`.
+
+    What was owned where the log begins is owned from there on: since when is in no record (S24).
+    """
+    begun_ms = bucket.begins.log_time_ms
+    groups = {each.group_id: owned_by(each, begun_ms) for each in _groups(bucket)}
+    for record in _records(bucket):
         group_id = record.group_id
         timeline = groups.get(group_id)
         if timeline is None:
@@ -38,10 +44,10 @@ def intervals(sources: Sequence[Source], end_ms: int) -> Iterator[Interval]:
         yield from timeline.close(end_ms)
 
 
-def rebalances(sources: Sequence[Source]) -> Iterator[Rebalance]:
-    """Yield the rebalances of the groups in some files."""
-    groups: dict[str, RebalanceTimeline] = {}
-    for record in _records(sources):
+def rebalances(bucket: Bucket) -> Iterator[Rebalance]:
+    """Yield the rebalances of the groups in a bucket that began in the log."""
+    groups = {each.group_id: named_by(each) for each in _groups(bucket)}
+    for record in _records(bucket):
         each = groups.setdefault(record.group_id, RebalanceTimeline(record.group_id))
         for _ in each.turns(record):
             pass  # read for the members' names alone
@@ -50,16 +56,21 @@ def rebalances(sources: Sequence[Source]) -> Iterator[Rebalance]:
         yield from each.close()
 
 
-def turns(sources: Sequence[Source]) -> Iterator[Turn]:
-    """Yield how members came and went in the groups of some files."""
-    groups: dict[str, RebalanceTimeline] = {}
-    for record in _records(sources):
+def turns(bucket: Bucket) -> Iterator[Turn]:
+    """Yield how members came and went in the groups of a bucket."""
+    groups = {each.group_id: named_by(each) for each in _groups(bucket)}
+    for record in _records(bucket):
         each = groups.setdefault(record.group_id, RebalanceTimeline(record.group_id))
         yield from each.turns(record)
 
 
-def _records(sources: Sequence[Source]) -> Iterator[Record]:
-    for source in sources:
+def _groups(bucket: Bucket) -> Iterable[Group[Any]]:
+    """Return the groups that were there where the log begins."""
+    return bucket.checkpoint().state.groups.values()
+
+
+def _records(bucket: Bucket) -> Iterator[Record]:
+    for source in bucket.sources:
         for row in read_rows(source, Cut()):
             if row["grp"] and row["type"] not in _SILENT:
                 yield decode_record(row["payload"])

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from holdfast.coordinator.classic.state import Member
 from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
@@ -94,6 +95,15 @@ class OwnershipTimeline:
                 self.granted.clear()
             case event:  # or offsets and answers, which move no partition
                 yield from self._gone(departures(event))
+
+    def hold(self, member: Member, since_ms: int, *, in_force: bool) -> None:
+        """Note what a member was granted before the first record, and holds if it is in force."""
+        partitions = self._partitions(member.assignment)
+        self.granted[member.member_id] = partitions
+        owner = self.owners[member.member_id]
+        grant = Held(owner, member.granted_index, since_ms, member.predecessor_ms)
+        if in_force:
+            self.held |= {(place, member.member_id): grant for place in partitions}
 
     def close(self, end_ms: int) -> Iterator[Interval]:
         """Yield the intervals that are still open, ended at `end_ms`, the end of the log."""

@@ -25,7 +25,7 @@ from holdfast.replay.analyse.analysis import (
 )
 from holdfast.replay.analyse.ownership import Interval
 from holdfast.replay.analyse.rebalances import Rebalance, Turn
-from holdfast.replay.read.node_logs import NodeLog, sources_by_bucket
+from holdfast.replay.read.node_logs import NodeLog, buckets_of
 from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.spark.tasks import Task, run_tasks
 
@@ -46,6 +46,7 @@ def analyse(
     """Analyse a node's log. Raises ValueError for a log without records."""
     table = rows(spark, log)
     records, first_ms, last_ms = _extent(table)
+    begins = log.begins
     owned = interval_frame(spark, log, last_ms).persist()
     rebalances = rebalance_frame(spark, log).persist()
     try:
@@ -53,7 +54,7 @@ def analyse(
         analysis = Analysis(
             node=log.node,
             records=records,
-            first_ms=first_ms,
+            first_ms=begins.log_time_ms if begins.cut else first_ms,
             last_ms=last_ms,
             clock_offsets=_clock_offsets(table),
             groups=tuple(_summaries(steps, rebalances)),
@@ -65,6 +66,7 @@ def analyse(
             intervals=tuple(_gathered(owned.orderBy("start_ms", "token"), Interval, DRAWN_MAX)),
             marks=tuple(sorted(marks)),
             frozen=tuple(frozen),
+            cut=begins.last if begins.cut else None,
         )
         steps.unpersist()
         return analysis
@@ -75,15 +77,13 @@ def analyse(
 
 def interval_frame(spark: SparkSession, log: NodeLog, end_ms: int) -> DataFrame:
     """Compute all intervals of ownership, with the fields of `Interval`."""
-    tasks = [partial(bucket_tasks.intervals, s, end_ms) for s in sources_by_bucket(log).values()]
+    tasks = [partial(bucket_tasks.intervals, each, end_ms) for each in buckets_of(log).values()]
     return _frame(spark, tasks, Interval, {"group", "topic", "owner", "member_id", "ended"})
 
 
 def rebalance_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
     """Compute all rebalances, with the fields of `Rebalance`."""
-    tasks = [
-        partial(bucket_tasks.rebalances, sources) for sources in sources_by_bucket(log).values()
-    ]
+    tasks = [partial(bucket_tasks.rebalances, each) for each in buckets_of(log).values()]
     return _frame(spark, tasks, Rebalance, {"group", "reason", "who", "rule", "command"})
 
 
@@ -109,7 +109,7 @@ def step_frame(owned: DataFrame) -> DataFrame:
 
 def restless_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
     """Find instances that were swapped or lost RESTLESS_TURNS times within RESTLESS_WINDOW_MS."""
-    tasks = [partial(bucket_tasks.turns, sources) for sources in sources_by_bucket(log).values()]
+    tasks = [partial(bucket_tasks.turns, each) for each in buckets_of(log).values()]
     turns = _frame(spark, tasks, Turn, {"group", "owner", "kind"})
     order = Window.partitionBy("group", "owner").orderBy("at_ms")
     near = order.rangeBetween(-RESTLESS_WINDOW_MS, Window.currentRow)

@@ -5,8 +5,9 @@ Rows are dicts by column; the columns beside a payload are compared with the pay
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ import pyarrow.parquet as pq
 
 from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
-from holdfast.storage.segments.segments import typed_columns
+from holdfast.storage.segments.checkpoint import NOTHING, Checkpoint, read_checkpoint
+from holdfast.storage.segments.segments import bucket_file, bucket_of, typed_columns
 
 FINDINGS_MAX: Final = 100
 START: Final = Position(0, -1)
@@ -33,11 +35,58 @@ LogRow: TypeAlias = dict[str, Any]
 """One row of a file, by column."""
 
 
+class Beginning(NamedTuple):
+    """Where a log begins: with its first record, or behind those that a checkpoint stands for."""
+
+    last: Position = START
+    """The last record that is not in the log any more."""
+    path: str = ""
+    """The file of the checkpoint; "": the log begins with its first record."""
+    digest: bytes = b""
+    log_time_ms: int = 0
+    """Of the last record that is gone."""
+
+    @property
+    def cut(self) -> bool:
+        """Whether the first records were cut off (S24)."""
+        return bool(self.path)
+
+    def read(self, wanted: Callable[[str], bool]) -> Checkpoint:
+        """Read what the records before led to, with those groups that are wanted by their ids.
+
+        Raises CheckpointFlawed, OSError.
+        """
+        return read_checkpoint(Path(self.path), wanted) if self.cut else NOTHING
+
+    def __str__(self) -> str:
+        """Format it for people."""
+        if not self.cut:
+            return "its first record"
+        return f"the checkpoint at {self.last.index}.{self.last.ordinal}"
+
+
 class Source(NamedTuple):
     """A file for a worker to read; rows up to `after` are in an earlier file as well."""
 
     path: str
     after: Position
+
+
+class Bucket(NamedTuple):
+    """The groups that share a file in each segment, over their whole life in the log."""
+
+    name: str
+    """Of the file."""
+    sources: tuple[Source, ...]
+    """Those files that are there, in the order of the log."""
+    begins: Beginning = Beginning()
+
+    def checkpoint(self) -> Checkpoint:
+        """Read what the log begins with, with the groups of this bucket alone.
+
+        Raises CheckpointFlawed, OSError.
+        """
+        return self.begins.read(lambda group_id: bucket_file(bucket_of(group_id)) == self.name)
 
 
 class Cut(NamedTuple):
@@ -46,6 +95,12 @@ class Cut(NamedTuple):
     last: Position | None = None
     log_time_ms: int | None = None
     meta_ms: int | None = None
+
+    def reaches(self, begins: Beginning) -> bool:
+        """Return whether it lies in a log that begins there."""
+        if self.last is not None and self.last < begins.last:
+            return False
+        return self.log_time_ms is None or self.log_time_ms >= begins.log_time_ms
 
     def keeps(self, row: LogRow) -> bool:
         """Return whether a row is folded."""

@@ -2,8 +2,8 @@
 
 A node's log is its sealed segments (S22) and, if it was exported, a tail: the records that are
 not sealed yet, in the same form, in a folder `tail` beside the segments. Manifests are read first,
-so that missing parts are reported before anything large is read. Knows folders and manifests, no
-Spark and no content of records.
+so that missing parts are reported before anything large is read. A log whose beginning was cut off
+begins at a checkpoint (S24). Knows folders and manifests, no Spark and no content of records.
 """
 
 from __future__ import annotations
@@ -18,9 +18,15 @@ import pyarrow.parquet as pq
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
-from holdfast.replay.read.log_rows import START, Source
-from holdfast.storage.segments.checkpoint import checkpoints_in
-from holdfast.storage.segments.segments import BUCKETS, Manifest, read_manifest, segments_in
+from holdfast.replay.read.log_rows import Beginning, Bucket, Source
+from holdfast.storage.segments.held_log import HeldLog, held_log
+from holdfast.storage.segments.segments import (
+    BUCKETS,
+    Manifest,
+    bucket_file,
+    read_manifest,
+    segments_in,
+)
 
 SEGMENTS: Final = "segments"
 TAIL: Final = "tail"
@@ -32,7 +38,7 @@ class Segment(NamedTuple):
 
     folder: Path
     manifest: Manifest
-    after: Position  # records up to this one are in an earlier segment as well
+    after: Position  # records up to this one are in an earlier segment, or were cut off
     sealed: bool  # false: an exported tail
 
     @property
@@ -52,11 +58,12 @@ class NodeLog(NamedTuple):
     node: str
     segments: tuple[Segment, ...]
     findings: tuple[Finding, ...] = ()
+    begins: Beginning = Beginning()
 
     @property
     def last(self) -> Position:
         """The last position that the manifests promise."""
-        return max((Position(*s.manifest.last) for s in self.segments), default=START)
+        return max((Position(*s.manifest.last) for s in self.segments), default=self.begins.last)
 
     @property
     def sealed(self) -> tuple[Segment, ...]:
@@ -79,8 +86,8 @@ class Range(NamedTuple):
 def node_log(folder: Path) -> NodeLog:
     """Find the log of a node, by its data directory or its folder of segments.
 
-    Segments that cannot be read become findings. Raises FileNotFoundError if there is no folder,
-    ValueError for a log whose beginning was cut off.
+    Segments and checkpoints that cannot be read become findings. Raises FileNotFoundError if there
+    is no folder.
     """
     if not folder.is_dir():
         raise FileNotFoundError(
@@ -88,27 +95,23 @@ def node_log(folder: Path) -> NodeLog:
             "segments"
         )
     place = folder / SEGMENTS if (folder / SEGMENTS).is_dir() else folder
+    held = held_log(str(folder), place)
+    begins = _beginning(held)
     found: list[Segment] = []
-    findings: list[Finding] = []
-    for parent, sealed in ((place, True), (place.parent / TAIL, False), (place / TAIL, False)):
-        for path in segments_in(parent):
-            _read_segment(path, found, findings, sealed=sealed)
-    _refuse_cut(folder, place, found)
+    findings = [Finding("checkpoint", "", "", flaw.position, flaw.text) for flaw in held.flaws]
+    for path in held.segments:
+        _read_segment(path, begins.last, found, findings, sealed=True)
+    for path in [*segments_in(place.parent / TAIL), *segments_in(place / TAIL)]:
+        _read_segment(path, begins.last, found, findings, sealed=False)
     node = found[0].manifest.node_id if found else str(folder)
-    return NodeLog(node, tuple(found), tuple(f._replace(node=node) for f in findings))
+    return NodeLog(node, tuple(found), tuple(f._replace(node=node) for f in findings), begins)
 
 
-def _refuse_cut(folder: Path, place: Path, found: Sequence[Segment]) -> None:
-    """Refuse a log that begins at a checkpoint: it would be folded without what lies before."""
-    cut = [last for last, _ in checkpoints_in(place)]
-    first = Position(*found[0].manifest.first) if found else None
-    if cut and (first is None or cut[0] < first):
-        raise ValueError(
-            f"the log in {folder} begins at the checkpoint {cut[0].index}.{cut[0].ordinal}: "
-            "retention has deleted what lies before it, and a replay folds from the first record "
-            "on. Check it with `holdfast log verify`, or give a replay the segments of backups "
-            "that hold the whole of it"
-        )
+def _beginning(held: HeldLog) -> Beginning:
+    if held.checkpoint is None:
+        return Beginning()
+    start = held.start
+    return Beginning(start.last, str(held.checkpoint), start.digest, start.log_time_ms)
 
 
 def node_logs(folders: Iterable[Path]) -> list[NodeLog]:
@@ -140,23 +143,33 @@ def readable(log: NodeLog) -> NodeLog:
         findings += [Finding("unreadable", log.node, "", None, text) for text in damage]
         if not damage:
             kept.append(segment)
-    return NodeLog(log.node, tuple(kept), tuple(findings))
+    return NodeLog(log.node, tuple(kept), tuple(findings), log.begins)
 
 
 def missing_ranges(logs: Sequence[NodeLog]) -> dict[str, list[Range]]:
-    """Find, for each node, the ranges that another node has sealed and it does not hold (S22)."""
+    """Find, for each node, the ranges that another node has sealed and it does not hold (S22).
+
+    What lies before the checkpoint at which its log begins is not missing (S24).
+    """
     sealed = {Range(*_ends(s.manifest)) for log in logs for s in log.sealed}
     return {log.node: sorted(r for r in sealed if not _holds(log, r)) for log in logs}
 
 
-def sources_by_bucket(log: NodeLog) -> dict[str, list[Source]]:
-    """Return the data files of each bucket of groups, in the order of the log."""
-    buckets: dict[str, list[Source]] = {f"bucket-{n:02d}.parquet": [] for n in range(BUCKETS)}
+def buckets_of(log: NodeLog) -> dict[str, Bucket]:
+    """Return the buckets of groups that a log has, by the name of their files.
+
+    A log that begins at a checkpoint has them all: the groups of one may be in that alone.
+    """
+    buckets: dict[str, list[Source]] = {bucket_file(n): [] for n in range(BUCKETS)}
     for segment in log.segments:
         for name in segment.manifest.files:
             source = Source(str(segment.folder / name), segment.after)
             buckets.setdefault(name, []).append(source)
-    return {name: sources for name, sources in buckets.items() if sources}
+    return {
+        name: Bucket(name, tuple(sources), log.begins)
+        for name, sources in buckets.items()
+        if sources or log.begins.cut
+    }
 
 
 def sources_by_segment(log: NodeLog) -> list[list[Source]]:
@@ -174,7 +187,7 @@ def _damage(path: str) -> str:
 
 
 def _read_segment(
-    path: Path, found: list[Segment], findings: list[Finding], *, sealed: bool
+    path: Path, begins: Position, found: list[Segment], findings: list[Finding], *, sealed: bool
 ) -> None:
     try:
         manifest = read_manifest(path)
@@ -188,7 +201,7 @@ def _read_segment(
         findings.append(Finding("missing", "", "", Position(*manifest.first), text))
         return
     ends = [Position(*s.manifest.last) for s in found]
-    after = START if sealed else max(ends, default=START)
+    after = begins if sealed else max(ends, default=begins)
     if sealed or Position(*manifest.last) > after:
         found.append(Segment(path, manifest, after, sealed))
 
@@ -198,6 +211,10 @@ def _ends(manifest: Manifest) -> tuple[Position, Position]:
 
 
 def _holds(log: NodeLog, wanted: Range) -> bool:
-    """Return whether a segment or the tail covers a range. Nodes have equal boundaries (S22)."""
+    """Return whether a node needs no range: a segment or the tail covers it, or it was cut off.
+
+    Nodes have equal boundaries (S22).
+    """
     ends = (_ends(segment.manifest) for segment in log.segments)
-    return any(first <= wanted.first and wanted.last <= last for first, last in ends)
+    covered = any(first <= wanted.first and wanted.last <= last for first, last in ends)
+    return covered or wanted.last <= log.begins.last

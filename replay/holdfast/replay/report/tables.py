@@ -65,9 +65,16 @@ def heading(analysis: Analysis) -> str:
     """Write what the report covers, in a sentence."""
     day = datetime.fromtimestamp(analysis.first_ms / 1000, UTC)
     length = duration(analysis.last_ms - analysis.first_ms)
-    return (
+    told = (
         f"{analysis.records} records of node {readable(analysis.node)}, {length} from "
         f"{day:%Y-%m-%d %H:%M:%S} UTC"
+    )
+    if analysis.cut is None:
+        return told
+    place = f"{analysis.cut.index}.{analysis.cut.ordinal}"
+    return (
+        f"{told}. The history begins at the checkpoint at {place}: what was owned then is shown "
+        "from there on, and a rebalance that was under way is left out"
     )
 
 

@@ -30,6 +30,13 @@ def read_changes(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
     return reader.json([str(path) for path in files]).cache()
 
 
+def before(begins: Position) -> Column:
+    """Make the condition that a change is in the part of the log that was cut off (S24)."""
+    index, ordinal = f.col("index"), f.coalesce(f.col("ordinal"), f.lit(0))
+    inside = (index == begins.index) & (ordinal <= begins.ordinal)
+    return f.coalesce((index < begins.index) | inside, f.lit(False))  # noqa: FBT003 - a value
+
+
 def unreadable_lines(changes: DataFrame) -> list[Finding]:
     """Find lines that are no witness: a change that cannot be looked for is not proven."""
     nothing = f.col("request_id").isNull() & f.col("index").isNull()

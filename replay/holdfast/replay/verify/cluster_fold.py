@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.errors import InvariantBroken
-from holdfast.coordinator.model.events import RequestRecorded
+from holdfast.coordinator.model.events import HistoryCut, Record, RequestRecorded
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.structures.pmap import PMap
@@ -19,7 +19,7 @@ from holdfast.replay.read.log_rows import (
     COUNT,
     HEAD,
     RECORD,
-    START,
+    Beginning,
     Cut,
     FindingRows,
     LogRow,
@@ -32,9 +32,11 @@ from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_ha
 from holdfast.storage.codec.state_image import changes
 
 
-def fold_cluster(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[ResultRow]:
+def fold_cluster(
+    segments: Sequence[Sequence[Source]], cut: Cut, begins: Beginning
+) -> Iterator[ResultRow]:
     """Fold all records in order; each inner sequence holds the files of one segment."""
-    fold = _ClusterFold()
+    fold = _begun(begins)
     for sources in segments:
         for row in read_rows_in_order(sources, cut):
             fold.step(row)
@@ -49,14 +51,23 @@ def fold_cluster(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[Res
             yield ResultRow(RECORD, key=change.database, content=change.content)
 
 
+def _begun(begins: Beginning) -> _ClusterFold:
+    """Return a fold that stands where the log begins."""
+    checkpoint = begins.read(lambda _: False)
+    state = checkpoint.state
+    head = checkpoint.heads.get("", CHAIN_START)
+    return _ClusterFold(begins, state, head, begins.last, state.log_time_ms)
+
+
 @dataclass(slots=True)
 class _ClusterFold:
     """The fold so far: the chain and the part of the state that belongs to no group."""
 
-    state: State = field(default_factory=State)
-    head: bytes = CHAIN_START
-    last: Position = START
-    log_time_ms: int = 0
+    begins: Beginning
+    state: State
+    head: bytes
+    last: Position
+    log_time_ms: int
     count: int = 0
     findings: FindingRows = field(default_factory=FindingRows)
 
@@ -92,3 +103,13 @@ class _ClusterFold:
         else:
             if wrong:
                 self.findings.add("payload", row, f"{', '.join(wrong)} contradict the payload")
+            self._compare(row, record)
+
+    def _compare(self, row: LogRow, record: Record) -> None:
+        """Compare the checkpoint that the log begins with and the cut that asked for it (S24)."""
+        event, begins = record.event, self.begins
+        if not isinstance(event, HistoryCut) or event.last != begins.last:
+            return
+        if event.digest != begins.digest:
+            text = f"the cut on the log tells the digest {event.digest.hex()[:16]} for {begins}"
+            self.findings.add("checkpoint", row, f"{text}, which has {begins.digest.hex()[:16]}")

@@ -19,7 +19,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut
-from holdfast.replay.read.node_logs import NodeLog, sources_by_bucket, sources_by_segment
+from holdfast.replay.read.node_logs import NodeLog, buckets_of, sources_by_segment
 from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
@@ -95,13 +95,12 @@ class Folded:
 
 
 def fold(spark: SparkSession, log: NodeLog, cut: Cut | None = None) -> Folded:
-    """Fold a node's log, whole or up to a cut."""
+    """Fold a node's log from where it begins, whole or up to a cut."""
     until = cut or Cut()
-    buckets = sources_by_bucket(log)
-    cluster = buckets.get(CLUSTER_FILE, [])
-    tasks: list[Task] = [
-        partial(fold_bucket, sources, cluster, until) for sources in buckets.values()
-    ]
-    tasks.append(partial(fold_cluster, sources_by_segment(log), until))
+    buckets = buckets_of(log)
+    own = buckets.get(CLUSTER_FILE)
+    cluster = own.sources if own else ()
+    tasks: list[Task] = [partial(fold_bucket, each, cluster, until) for each in buckets.values()]
+    tasks.append(partial(fold_cluster, sources_by_segment(log), until, log.begins))
     rows = run_tasks(spark, tasks, _RESULT_SCHEMA, _RESULT_ARROW)
     return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK))

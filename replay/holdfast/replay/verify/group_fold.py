@@ -23,7 +23,7 @@ from holdfast.replay.read.log_rows import (
     COUNT,
     ENTRY,
     RECORD,
-    START,
+    Bucket,
     Cut,
     FindingRows,
     LogRow,
@@ -36,34 +36,38 @@ from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_ha
 from holdfast.storage.codec.state_image import GROUPS, changes
 
 
-def fold_bucket(
-    sources: Sequence[Source], cluster: Sequence[Source], cut: Cut
-) -> Iterator[ResultRow]:
-    """Fold the groups of some files, given in the order of the log.
+def fold_bucket(bucket: Bucket, cluster: Sequence[Source], cut: Cut) -> Iterator[ResultRow]:
+    """Fold the groups of a bucket, from where the log begins.
 
     `cluster`: the files with the cluster's own records, which say from where a level is in force.
     """
-    bucket = _Bucket(Levels(_raised(cluster, cut)))
-    for source in sources:
+    begins = bucket.checkpoint()
+    fold = _BucketFold(
+        Levels(_raised(cluster, cut), begins.state.raised_to),
+        bucket.begins.last,
+        State(groups=begins.state.groups),
+        dict(begins.heads),
+    )
+    for source in bucket.sources:
         for row in read_rows(source, cut):
             if row["grp"]:
-                bucket.step(row)
-    yield from bucket.findings.rows
-    yield ResultRow(COUNT, idx=bucket.count)
-    for group in bucket.state.groups.values():
+                fold.step(row)
+    yield from fold.findings.rows
+    yield ResultRow(COUNT, idx=fold.count)
+    for group in fold.state.groups.values():
         yield from _records_of(group)
-        if group.group_id not in bucket.broken:
+        if group.group_id not in fold.broken:
             yield from entries_of(group)
 
 
 class Levels:
     """Which level was in force where; what a member keeps depends on it."""
 
-    def __init__(self, raised: Iterable[tuple[Position, int]]) -> None:
-        """Order them. `raised`: from where on which one is in force."""
+    def __init__(self, raised: Iterable[tuple[Position, int]], first: int = 0) -> None:
+        """Order them. `raised`: from where on which one is in force. `first`: before them all."""
         known = sorted(raised)
         self._places = [place for place, _ in known]
-        self._levels = [0, *(level for _, level in known)]
+        self._levels = [first, *(level for _, level in known)]
 
     def at(self, place: Position) -> int:
         """Return the level that was raised last before a record; 0: none."""
@@ -109,12 +113,13 @@ def entries_of(group: Group[Any]) -> Iterator[ResultRow]:
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _BucketFold:
     """The groups of a bucket during the fold. `broken`: those whose fold had to stop."""
 
     levels: Levels
-    state: State = field(default_factory=State)
-    heads: dict[str, bytes] = field(default_factory=dict)
+    begins: Position
+    state: State
+    heads: dict[str, bytes]
     last: dict[str, Position] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     findings: FindingRows = field(default_factory=FindingRows)
@@ -123,7 +128,7 @@ class _Bucket:
     def step(self, row: LogRow) -> None:
         """Take in one record: check its position, chain and bytes, then fold it."""
         group_id, place = row["grp"], Position(row["idx"], row["ordinal"])
-        if place <= self.last.get(group_id, START):
+        if place <= self.last.get(group_id, self.begins):
             self.findings.add("duplicated", row, "the record is there more than once")
             return
         self.count += 1

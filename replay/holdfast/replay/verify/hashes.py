@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
+from holdfast.replay.read.log_rows import START
 from holdfast.replay.read.node_logs import NodeLog, Range
 from holdfast.replay.spark.log_tables import stored_rows, up_to, within
 from holdfast.storage.segments.segments import BLOCK_INDEXES, BlockDigest
@@ -40,11 +41,14 @@ class Comparable(NamedTuple):
 
     last: Position
     lacking: tuple[Range, ...]
+    after: Position = START
+    """What lies up to here was cut off on some node (S24)."""
 
     def column(self) -> Column:
         """Make the condition that a row belongs to them."""
         missing = [within(place) for place in self.lacking]
-        return reduce(lambda one, two: one & ~two, missing, up_to(self.last))
+        whole = up_to(self.last) & ~up_to(self.after)
+        return reduce(lambda one, two: one & ~two, missing, whole)
 
 
 def hash_column() -> Column:

@@ -95,7 +95,8 @@ def _grants(living: DataFrame, members: DataFrame) -> DataFrame:
     """Find what each member holds, and the index of the entry that granted it.
 
     An assignment writes every member's key; a join phase that opens before the assignment arrives
-    clears them (Kafka's rule for CompletingRebalance); a swap keeps the key under a new index.
+    clears them (Kafka's rule for CompletingRebalance); a swap keeps the key under a new index, if
+    the instance had any.
     """
     since = _since(living)
     given = _last_assignment(living)
@@ -104,10 +105,8 @@ def _grants(living: DataFrame, members: DataFrame) -> DataFrame:
     kept = counts & (f.col("wiped").isNull() | (f.col("wiped") < f.col("stored.at")))
     mine = f.filter("grants", lambda grant: grant["identity"] == f.col("identity"))
     held = f.when(kept, f.coalesce(f.get(mine, 0)["assignment"], f.lit(""))).otherwise("")
-    granted = f.greatest(
-        f.when(counts, f.col("stored.at.idx")).otherwise(0),
-        f.when(f.col("swapped") > f.col("joined"), f.col("swapped.idx")).otherwise(0),
-    )
+    swapped = f.when(f.col("swapped") > f.col("joined"), f.col("swapped.idx")).otherwise(0)
+    granted = f.when(counts, f.greatest(f.col("stored.at.idx"), swapped)).otherwise(0)
     value = f.concat_ws(":", granted.cast("string"), held).alias("value")
     return known.select("grp", f.lit("grant").alias("kind"), _key("member_id"), value)
 

@@ -8,7 +8,8 @@ equal hashes mean equal logs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
@@ -17,13 +18,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Check, Finding, Report
-from holdfast.replay.read.log_rows import ENTRY_LAST, START, Cut
-from holdfast.replay.read.node_logs import NodeLog, Range, missing_ranges, readable
-from holdfast.replay.spark.log_tables import rows
+from holdfast.replay.read.log_rows import ENTRY_LAST, Cut
+from holdfast.replay.read.node_logs import NodeLog, Range, buckets_of, missing_ranges, readable
+from holdfast.replay.spark.log_tables import SQL_SCHEMA, rows
+from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.verify import acknowledged, compare, gaps, hashes
+from holdfast.replay.verify.checkpoint_rows import checkpoint_rows
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import Folded, fold
 from holdfast.replay.verify.sql_state import living_rows, state_entries
+from holdfast.storage.segments.columns import SCHEMA
 
 NOTHING_SEALED = "nothing is sealed here: no readable segment, and no exported tail"
 EXPORT = (
@@ -41,8 +45,9 @@ def verify_logs(
 ) -> Report:
     """Run all checks. Raises FileNotFoundError for a missing witness file.
 
-    A file that Spark cannot read stops its job: then the damaged files are found and left out, with
-    a finding each, and all checks run again without them.
+    Raises ValueError if the log begins behind the digest that is to be compared (S24). A file that
+    Spark cannot read stops its job: then the damaged files are found and left out, with a finding
+    each, and all checks run again without them.
     """
     try:
         return Verification(spark, logs).run(expected, witness_files)
@@ -69,22 +74,38 @@ class Verification:
         self._check("manifests", f"{len(self._all)} nodes", self._manifests)
         if not self._logs:
             return Report(tuple(self._checks), notes=(EXPORT,))
+        if any(log.begins.cut for log in self._logs):
+            self._check("checkpoints", _beginnings(self._logs), self._checkpoints)
         self._hashes()
         log = self._reference()
+        if expected is not None and expected.index < log.begins.last.index:
+            raise ValueError(
+                f"a digest at index {expected.index} cannot be compared: the log of {log.node} "
+                f"begins at {log.begins}. Give one that was published later"
+            )
         table = rows(self._spark, log).persist()
-        self._check("gaps", f"node {log.node}", lambda: _gap_findings(table))
+        known = self._known(log, table).persist()
+        self._check("gaps", f"node {log.node}", lambda: _gap_findings(log, table, known))
         if witness_files:
-            self._acknowledged(table, witness_files)
+            self._acknowledged(log, table, witness_files)
         whole = expected is None or expected.index < log.last.index
         folded = fold(self._spark, log, None if whole else _cut(expected))
         try:
-            self._compare(log, table, folded)
+            self._compare(log, known, folded)
             if expected is not None:
                 self._live(folded, log if whole else None, expected)
-            return self._report(folded, expected)
+            return self._report(log, folded, expected)
         finally:
             folded.release()
+            known.unpersist()
             table.unpersist()
+
+    def _known(self, log: NodeLog, table: DataFrame) -> DataFrame:
+        """Return the rows of a log, with those that stand for what was cut off (S24)."""
+        if not log.begins.cut:
+            return table
+        tasks: list[Task] = [partial(checkpoint_rows, each) for each in buckets_of(log).values()]
+        return run_tasks(self._spark, tasks, SQL_SCHEMA, SCHEMA).unionByName(table)
 
     def _compare(self, log: NodeLog, table: DataFrame, folded: Folded) -> None:
         """Run layers two and three: compare the two implementations of the rules."""
@@ -99,7 +120,7 @@ class Verification:
         )
         living.unpersist()
 
-    def _report(self, folded: Folded, expected: Expected | None) -> Report:
+    def _report(self, log: NodeLog, folded: Folded, expected: Expected | None) -> Report:
         last, _ = folded.head()
         groups = folded.group_digests(sorted(expected.groups)) if expected else {}
         return Report(
@@ -109,7 +130,17 @@ class Verification:
             digest=folded.digest(),
             group_digests=groups,
             notes=tuple(self._notes),
+            cut=log.begins.last if log.begins.cut else None,
         )
+
+    def _checkpoints(self) -> Iterator[Finding]:
+        """Compare the checkpoints at which several nodes begin, where they are at one place."""
+        told: dict[Position, NodeLog] = {}
+        for log in self._logs:
+            first = told.setdefault(log.begins.last, log)
+            if first.begins.digest != log.begins.digest:
+                text = f"the checkpoint has not the digest of that of node {first.node}"
+                yield Finding("checkpoint", log.node, "", log.begins.last, text)
 
     def _manifests(self) -> list[Finding]:
         found = [finding for log in self._all for finding in log.findings]
@@ -128,7 +159,8 @@ class Verification:
         """Run layer one: compare sums with the manifests, then between nodes; open bad blocks."""
         logs = self._logs
         lacking = sorted({gap for gaps_ in missing_ranges(logs).values() for gap in gaps_})
-        common = hashes.Comparable(min(log.last for log in logs), tuple(lacking))
+        after = max(log.begins.last for log in logs)
+        common = hashes.Comparable(min(log.last for log in logs), tuple(lacking), after)
         began = time.monotonic()
         sums = hashes.block_sums(self._spark, logs, common)
         taken = time.monotonic() - began
@@ -157,7 +189,8 @@ class Verification:
     def _reference(self) -> NodeLog:
         """Choose the node to fold: one without a finding if there is one, then the longest log."""
         faulty = {finding.node for check in self._checks for finding in check.findings}
-        return max(self._logs, key=lambda log: (log.node not in faulty, log.last))
+        early = sorted(self._logs, key=lambda log: log.begins.last)
+        return max(early, key=lambda log: (log.node not in faulty, log.last))
 
     def _live(self, folded: Folded, again: NodeLog | None, expected: Expected) -> None:
         """Compare with what the node published; fold `again` if that was before the log's end."""
@@ -170,20 +203,38 @@ class Verification:
             if again is not None:
                 at_index.release()
 
-    def _acknowledged(self, table: DataFrame, files: Sequence[Path]) -> None:
-        changes = acknowledged.read_changes(self._spark, files)
+    def _acknowledged(self, log: NodeLog, table: DataFrame, files: Sequence[Path]) -> None:
+        told = acknowledged.read_changes(self._spark, files)
+        changes = told.where(~acknowledged.before(log.begins.last))
         try:
+            gone = told.count() - changes.count()
+            if gone:
+                self._notes.append(
+                    f"{gone} acknowledged changes lie before {log.begins}: not looked for"
+                )
             self._check(
                 "all that was acknowledged is there",
                 f"{changes.count()} changes of {len(files)} clients",
                 lambda: [
                     *acknowledged.unreadable_lines(changes),
-                    *acknowledged.missing_requests(changes, table),
+                    *self._lost_requests(log, acknowledged.missing_requests(changes, table)),
                     *acknowledged.missing_positions(changes, table),
                 ],
             )
         finally:
-            changes.unpersist()
+            told.unpersist()
+
+    def _lost_requests(self, log: NodeLog, missing: list[Finding]) -> list[Finding]:
+        """Return those that are lost: of one without a position, a cut log cannot say so."""
+        if not log.begins.cut:
+            return missing
+        lost = [finding for finding in missing if finding.position is not None]
+        if len(lost) < len(missing):
+            self._notes.append(
+                f"{len(missing) - len(lost)} acknowledged changes without an index are not behind "
+                f"{log.begins}; they may have been before it"
+            )
+        return lost
 
     def _check(self, name: str, covered: str, find: Callable[[], Iterable[Finding]]) -> None:
         began = time.monotonic()
@@ -200,11 +251,19 @@ def _cut(expected: Expected | None) -> Cut | None:
     return Cut(Position(expected.index, ENTRY_LAST), meta_ms=expected.log_time_ms)
 
 
-def _gap_findings(table: DataFrame) -> list[Finding]:
-    return [*gaps.ordinal_gaps(table), *gaps.sequence_gaps(table)]
+def _gap_findings(log: NodeLog, table: DataFrame, known: DataFrame) -> list[Finding]:
+    last = log.begins.last
+    return [*gaps.ordinal_gaps(table, last), *gaps.sequence_gaps(known, last)]
+
+
+def _beginnings(logs: Sequence[NodeLog]) -> str:
+    return ", ".join(f"{log.node} begins at {log.begins}" for log in logs)
 
 
 def _extent(logs: Sequence[NodeLog], common: hashes.Comparable) -> str:
-    extent = str(Range(Position(1, 0), common.last)) if common.last > START else "nothing"
+    first = Position(common.after.index, common.after.ordinal + 1)
+    extent = "nothing"
+    if common.last > common.after:
+        extent = str(Range(max(first, Position(1, 0)), common.last))
     without = f", without {len(common.lacking)} missing ranges" if common.lacking else ""
     return f"{len(logs)} nodes, {extent}{without}"

@@ -90,6 +90,13 @@ def key_bytes(kind: str, key: tuple[str, ...]) -> bytes:
     return kind.encode() + b"".join(_LENGTH.pack(len(part)) + part for part in parts)
 
 
+def group_of(key: bytes) -> str:
+    """Return the group that a record in GROUPS belongs to, by the record's key."""
+    begin = 1 + _LENGTH.size
+    (size,) = _LENGTH.unpack_from(key, 1)
+    return key[begin : begin + size].decode()
+
+
 def changes(before: State, after: State) -> Iterator[Change]:
     """Yield the changes that turn a store of `before` into one of `after`.
 

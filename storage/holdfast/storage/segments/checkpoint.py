@@ -9,14 +9,14 @@ file; no LMDB and no segment.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError
-from holdfast.storage.codec.state_image import changes, digest_of, restore
+from holdfast.storage.codec.state_image import GROUPS, changes, digest_of, group_of, restore
 from holdfast.storage.disk.files import make_directory, rename_durably, sync_path
 from holdfast.storage.disk.records import RecordDamaged, disk_key, pack_record, unpack_record
 from holdfast.storage.errors import InstallRefused
@@ -54,7 +54,8 @@ class Checkpoint(NamedTuple):
         counts = {group_id: group.seq for group_id, group in self.state.groups.items()}
         counts[""] = self.state.cluster_seq
         heads = {name: head for name, head in self.heads.items() if name != _ALL}
-        return LogStart(self.last, self.heads.get(_ALL, CHAIN_START), heads, counts)
+        total = self.heads.get(_ALL, CHAIN_START)
+        return LogStart(self.last, total, heads, counts, self.digest, self.state.log_time_ms)
 
 
 NOTHING: Final = Checkpoint(Position(0, 0), State(), {})
@@ -108,10 +109,14 @@ def publish_checkpoint(beginning: Path, path: Path, digest: bytes) -> Path:
     return path
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Read and check a whole file. Raises CheckpointFlawed; OSError."""
+def read_checkpoint(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> Checkpoint:
+    """Read and check a whole file. Raises CheckpointFlawed; OSError.
+
+    `wanted`: tells by its id whether a group is to be in the state; one that is left out costs no
+    decoding, and without it the digest is another one.
+    """
     try:
-        return _read(path)
+        return _read(path, wanted)
     except (InstallRefused, RecordDamaged, CodecError, UnicodeDecodeError) as error:
         raise CheckpointFlawed(
             f"the checkpoint {path} is damaged ({error}): a running node fetches it again from "
@@ -119,7 +124,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         ) from error
 
 
-def _read(path: Path) -> Checkpoint:
+def _read(path: Path, wanted: Callable[[str], bool]) -> Checkpoint:
     last: Position | None = None
     heads: dict[str, bytes] = {}
     state: list[bytes] = []
@@ -128,7 +133,7 @@ def _read(path: Path) -> Checkpoint:
             heads[key.decode().removeprefix(_KIND.decode())] = content
         elif (database, key) == (META, _KEY):
             last = Position(*json.loads(content))
-        else:
+        elif database != GROUPS or wanted(group_of(key)):
             state.append(content)
     if last is None:
         raise InstallRefused("it does not say where it ends")

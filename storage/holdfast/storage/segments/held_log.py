@@ -23,6 +23,8 @@ class HeldLog(NamedTuple):
     start: LogStart
     segments: list[Path]
     flaws: list[Flaw]
+    checkpoint: Path | None = None
+    """The file in which it begins; None: it begins with the first record."""
 
 
 def held_log(node: str, folder: Path) -> HeldLog:
@@ -31,17 +33,17 @@ def held_log(node: str, folder: Path) -> HeldLog:
     A checkpoint that no segments lead to is passed over for the next one. Raises OSError.
     """
     segments, flaws = segments_in(folder), list[Flaw]()
-    starts = [FROM_THE_FIRST]
+    starts: list[tuple[LogStart, Path | None]] = [(FROM_THE_FIRST, None)]
     for place, path in checkpoints_in(folder):
         try:
-            starts.append(read_checkpoint(path).begin())
+            starts.append((read_checkpoint(path).begin(), path))
         except CheckpointFlawed as error:
             flaws.append(Flaw(node, place, str(error)))
     if len(starts) == 1:
         return HeldLog(FROM_THE_FIRST, segments, flaws)
-    fitting = (start for start in starts if _fits(start, segments, folder))
-    start = next(fitting, starts[-1])
-    return HeldLog(start, _behind(start, segments), flaws)
+    fitting = (each for each in starts if _fits(each[0], segments, folder))
+    start, checkpoint = next(fitting, starts[-1])
+    return HeldLog(start, _behind(start, segments), flaws, checkpoint)
 
 
 def _fits(start: LogStart, segments: list[Path], folder: Path) -> bool:
@@ -57,4 +59,12 @@ def _fits(start: LogStart, segments: list[Path], folder: Path) -> bool:
 
 
 def _behind(start: LogStart, segments: list[Path]) -> list[Path]:
-    return [path for path in segments if Position(*read_manifest(path).last) > start.last]
+    return [path for path in segments if _ends_behind(path, start.last)]
+
+
+def _ends_behind(segment: Path, last: Position) -> bool:
+    """Return whether a segment reaches further; its reader is to name one that cannot be read."""
+    try:
+        return Position(*read_manifest(segment).last) > last
+    except unreadable():
+        return True

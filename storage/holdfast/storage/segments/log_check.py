@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.model.events import GroupCreated, GroupDeleted, Record, RequestRecorded
+from holdfast.coordinator.model.events import (
+    GroupCreated,
+    GroupDeleted,
+    HistoryCut,
+    Record,
+    RequestRecorded,
+)
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import (
     CHAIN_START,
@@ -55,6 +61,10 @@ class LogStart(NamedTuple):
     """Head of each group's chain."""
     counts: Mapping[str, int]
     """The number of the last record of each group, and of the cluster itself ("")."""
+    digest: bytes = b""
+    """That of the checkpoint, which the cut on the log tells, too; empty: there is none."""
+    log_time_ms: int = 0
+    """Of its last record."""
 
 
 FROM_THE_FIRST: Final = LogStart(_START, CHAIN_START, {}, {})
@@ -146,6 +156,7 @@ class Chains:
         self.hashes: dict[Position, int] = {}
         self.whole = True
         self._node, self._flaws, self._each = node, flaws, each
+        self._start = start
         self._last = start.last
         self._total: bytes | None = start.total
         self._heads = dict(start.heads)
@@ -212,6 +223,7 @@ class Chains:
         self.hashes[position] = record_hash(position, payload)
         self._link(record, payload, chain)
         self._count(record)
+        self._cut(record)
         self._each(record)
 
     def _ordinal(self, position: Position) -> None:
@@ -249,6 +261,18 @@ class Chains:
             self._counts.pop(group, None)
         elif not uncounted:
             self._counts[group] = record.group_seq
+
+    def _cut(self, record: Record) -> None:
+        """Compare the checkpoint that stands for what is gone with the cut that asked for it."""
+        event, start = record.event, self._start
+        if not isinstance(event, HistoryCut) or event.last != start.last:
+            return
+        if event.digest != start.digest:
+            self._flaw(
+                record.position,
+                f"the checkpoint at {start.last.index}.{start.last.ordinal} has the digest "
+                f"{start.digest.hex()[:16]}, and the log says {event.digest.hex()[:16]}",
+            )
 
     def _flaw(self, position: Position, text: str) -> None:
         self._flaws.append(Flaw(self._node, position, text))

@@ -10,16 +10,15 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
-from zlib import crc32
 
 from holdfast.coordinator.model.events import ClusterFormed, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import append_chain, decode_record
 from holdfast.storage.segments.segments import (
-    BUCKETS,
     Manifest,
     Row,
     bucket_file,
+    bucket_of,
     read_manifest,
     segments_in,
 )
@@ -27,7 +26,7 @@ from holdfast.storage.segments.segments import (
 ORDINAL_MAX: Final = (1 << 32) - 2
 
 _COLUMNS: Final = ["idx", "ordinal", "payload", "chain"]
-CLUSTER_FILE: Final = bucket_file(crc32(b"") % BUCKETS)
+CLUSTER_FILE: Final = bucket_file(bucket_of(""))
 
 
 class SegmentReader:

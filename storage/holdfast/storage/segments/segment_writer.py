@@ -13,7 +13,6 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
-from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,13 +23,13 @@ from holdfast.storage.codec.event_codec import decode_record, split_chain
 from holdfast.storage.disk.files import remove_tree, rename_durably, sync_path
 from holdfast.storage.segments.columns import SCHEMA
 from holdfast.storage.segments.segments import (
-    BUCKETS,
     FORMAT_VERSION,
     MANIFEST,
     BlockSums,
     Manifest,
     Row,
     bucket_file,
+    bucket_of,
     read_manifest,
     segment_name,
     typed_columns,
@@ -99,7 +98,7 @@ class _Collected:
                 columns[name].append(value)
             columns["payload"].append(payload)
             columns["chain"].append(chain)
-            columns[_BUCKET].append(crc32(record.group_id.encode()) % BUCKETS)
+            columns[_BUCKET].append(bucket_of(record.group_id))
         arrays = [pa.array(columns[field.name], field.type) for field in _WITH_BUCKET]
         return pa.RecordBatch.from_arrays(arrays, schema=_WITH_BUCKET)
 

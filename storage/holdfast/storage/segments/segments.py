@@ -15,6 +15,7 @@ from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from holdfast.coordinator.model.events import Event, Record
 from holdfast.coordinator.model.ids import Position
@@ -102,6 +103,11 @@ def block_digests(rows: Iterable[tuple[Position, bytes]]) -> tuple[BlockDigest, 
 def segment_name(first: Position, last: Position) -> str:
     """Return the folder's name of a segment; names sort in the order of the log."""
     return f"{first.index:020d}-{last.index:020d}"
+
+
+def bucket_of(group_id: str) -> int:
+    """Return the number of the bucket that holds a group's records."""
+    return crc32(group_id.encode()) % BUCKETS
 
 
 def bucket_file(bucket: int) -> str:

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.coordinator.model.events import HistoryCut, LevelRaised
 from holdfast.replay.read.node_logs import node_log
-from holdfast.storage.segments.checkpoint import checkpoint_name
+from holdfast.storage.segments.checkpoint import (
+    checkpoint_name,
+    read_checkpoint,
+    write_checkpoint,
+)
 from holdfast.storage.segments.cut import make_checkpoint, remove_cut
 from holdfast.storage.segments.held_log import held_log
 from holdfast.storage.segments.log_check import FROM_THE_FIRST, NodeLog, check_node
-from holdfast.storage.segments.segments import segments_in
+from holdfast.storage.segments.segments import MANIFEST, segments_in
 from unit.storage.segments.sealed_history import History, history
 
 if TYPE_CHECKING:
@@ -93,11 +98,40 @@ def test_s24_a_segment_that_is_missing_behind_the_checkpoint_is_a_flaw(node: His
     assert "are missing" in str(checked(node).flaws[0])
 
 
-def test_s24_a_replay_refuses_a_log_without_its_beginning(node: History) -> None:
-    """It would fold from nothing, and find a fault in every record. A spare checkpoint is none."""
+def test_s24_a_replay_begins_at_the_checkpoint_of_a_log_without_its_beginning(
+    node: History,
+) -> None:
+    """A spare checkpoint is none: everything is there, and is replayed."""
     with_checkpoint(node, 1)
-    assert len(node_log(node.segments.parent).segments) == 3
+    log = node_log(node.segments.parent)
+    assert (len(log.segments), log.begins.cut) == (3, False)
 
-    remove_cut(node.segments, node.boundaries[1])
-    with pytest.raises(ValueError, match="begins at the checkpoint"):
-        node_log(node.segments.parent)
+    last = node.boundaries[1]
+    remove_cut(node.segments, last)
+    log = node_log(node.segments.parent)
+    assert (len(log.segments), log.begins.last, log.findings) == (1, last, ())
+    assert log.begins.digest == node.digest_at(last)
+
+
+def test_s24_a_checkpoint_without_the_digest_that_the_log_tells_is_a_flaw(node: History) -> None:
+    """The hash chains go on from it all the same: they say nothing of the state in it."""
+    last = node.boundaries[0]
+    right = node.digest_at(last)
+    node.log.entry("", LevelRaised(2), HistoryCut(last, node.log.now_ms, right))
+    with_checkpoint(node, 0)
+    remove_cut(node.segments, last)
+    assert checked(node).flaws == []
+
+    made = read_checkpoint(node.segments / checkpoint_name(last))
+    write_checkpoint(node.segments, made._replace(state=made.state._replace(backed_up=7)))
+
+    (flaw,) = checked(node).flaws
+    assert f"and the log says {right.hex()[:16]}" in str(flaw)
+
+
+def test_s24_a_manifest_that_is_damaged_behind_a_checkpoint_is_a_flaw(node: History) -> None:
+    with_checkpoint(node, 0)
+    remove_cut(node.segments, node.boundaries[0])
+    (segments_in(node.segments)[0] / MANIFEST).write_text("{")
+
+    assert "damaged manifest" in str(checked(node).flaws[0])

@@ -65,6 +65,7 @@ def _reported(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Report, 
         "passed": found.passed,
         "records": found.records,
         "last": found.last and {"index": found.last.index, "ordinal": found.last.ordinal},
+        "checkpoint": found.cut and {"index": found.cut.index, "ordinal": found.cut.ordinal},
         "digest": None if found.digest is None else f"{found.digest:016x}",
         "checks": [
             {"name": each.name, "covered": each.covered, "passed": each.passed}

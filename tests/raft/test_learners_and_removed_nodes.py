@@ -138,7 +138,7 @@ def test_a_disk_that_rebuilds_is_not_promoted() -> None:
     c.isolate("B")
     c.isolate("C")
     c.network.connect("A", "D")
-    c.pump("AD", rounds=3)
+    c.pump("AD", rounds=4, seconds=HEARTBEAT)
     assert c.engine("D").status().stage == "rebuilding"
 
     c.change("A", Promote("D"))

@@ -27,7 +27,7 @@ CATALOGUES = {
     "faults.md": r"FAULT-\d+",
     "safety.md": r"S\d+",
 }
-CITED = re.compile(r"(?<![\w-])(?:K-[A-Z]\d+|(?:E|T|INV|FAULT)-\d+|S\d{1,2}(?=[a-e]?\b))(?!\d)")
+CITED = re.compile(r"(?<![\w-])(?:K-[A-Z]\d+|(?:E|T|INV|FAULT)-\d+|S\d{1,2}(?=[a-f]?\b))(?!\d)")
 BARE = re.compile(r"(?<![\w-])(?:[A-LT]\d{1,2}|r[1-9])(?!\w)")
 GONE = re.compile(r"\u00a7|\b(?:design|reference) \d")
 

@@ -17,7 +17,7 @@ import pytest
 from tidy.repository import ROOT, plant, syntax
 
 RULES = range(1, 26)
-LETTERS = {9: "ab", 10: "abcde", 25: "abcde"}
+LETTERS = {9: "ab", 10: "abcde", 25: "abcdef"}
 """Rules whose parts are lettered: each part needs a scenario (of S9 the first has two)."""
 
 SAYS_SOMETHING = ("assert ", "pytest.raises(", "guards(")
@@ -68,7 +68,7 @@ def _problem(tests: Path, scenario: Scenario) -> str:
         first = path.read_text().partition("\n")[0]
         begins = re.match(rf"# {scenario.rule}\b", first)
         return "" if begins else f"the first line of tests/{name} does not begin with the id"
-    if not re.match(rf"test_{scenario.rule.rstrip('a').lower()}[a-e]?_", function):
+    if not re.match(rf"test_{scenario.rule.rstrip('a').lower()}[a-f]?_", function):
         return f"{function} is not named by the id"
     nodes = [each for each in ast.walk(syntax(path)) if _is_called(each, function)]
     if not nodes:

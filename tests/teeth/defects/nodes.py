@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NODES = "tests/raft/test_change_of_nodes.py::"
 GOING = "tests/raft/test_learners_and_removed_nodes.py::"
+FOREIGN = "tests/raft/test_foreign_founders.py::"
 
 
 def _look(self: Watch, *, leaving: bool = False) -> None:
@@ -138,4 +139,14 @@ def removed_node_counts() -> Iterator[None]:
     """A removed node stays a voter of those that knew it: its acknowledgements commit."""
     names = property(lambda self: tuple(sorted({*(n.name for n in self.nodes), *self.removed})))
     with replaced(Membership, "voter_names", names), replaced(Membership, "names", names):
+        yield
+
+
+@seeded(
+    "S25 f",
+    Scenario(FOREIGN + "test_s25f_a_log_of_another_cluster_is_not_taken_for_this_one[guarded]"),
+)
+def log_of_another_cluster() -> Iterator[None]:
+    """A new node that had founded a cluster alone gets the log behind its own, and votes by it."""
+    with without(Switch.S25_FOREIGN):
         yield

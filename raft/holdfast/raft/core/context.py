@@ -63,6 +63,7 @@ class Switch(Enum):
     S25_CONNECTED = "S25 c: a change leaves a connected majority"
     S25_HAND_OVER = "S25 d: a leader that is removed hands over first"
     S25_REMOVED = "S25 e: a removed node is not heard any more"
+    S25_FOREIGN = "S25 f: a disk that has founded another cluster gets no log and is not heard"
 
 
 ALL: frozenset[Switch] = frozenset(Switch)

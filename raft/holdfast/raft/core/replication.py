@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.raft.api import SnapshotSource
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.lease import Lease, Probes
+    from holdfast.raft.core.membership.foreign_disks import ForeignDisks
     from holdfast.raft.core.membership.rebuild import RebuildingDisks
     from holdfast.raft.core.snapshot_transfer import Piece
 
@@ -106,11 +107,12 @@ class Replication:
         lease: Lease,
         probes: Probes,
         rebuilding: RebuildingDisks,
+        foreign: ForeignDisks,
         snapshots: SnapshotSource,
     ) -> None:
         """Start as a node that does not lead."""
         self._ctx, self._lease, self._probes = ctx, lease, probes
-        self._rebuilding, self._snapshots = rebuilding, snapshots
+        self._rebuilding, self._foreign, self._snapshots = rebuilding, foreign, snapshots
         self.progress: dict[str, Progress] = {}
 
     def begin_to_lead(self) -> None:
@@ -158,7 +160,7 @@ class Replication:
         self._lease.begin_round()
         self._probes.round_begun()
         for peer in ctx.state.peers:
-            if ctx.state.is_connected(peer):
+            if ctx.state.is_connected(peer) and self._foreign.trusts(peer):
                 self._feed(peer, heartbeat=True)
 
     def _feed(self, peer: str, *, heartbeat: bool = False) -> None:

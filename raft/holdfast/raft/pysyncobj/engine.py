@@ -133,8 +133,9 @@ class Engine:
         return handlers
 
     def _on_hello(self, peer: str, hello: Hello) -> None:
-        """Go on with forming the cluster, and note the peer's stage."""
+        """Go on with forming the cluster, and note the peer's stage and whose its disk is."""
         self.overlay.forming.on_hello(peer, hello)
+        self.overlay.foreign.on_hello(peer, hello)
         self.overlay.leaderless.on_hello(peer, hello)
 
     def _on_append(self, peer: str, append: Append) -> None:
@@ -185,8 +186,11 @@ class Engine:
 
     def on_message(self, peer: str, message: Message) -> None:
         """Handle a message (TransportHandler)."""
-        if self._stopped is None and self.overlay.removals.hears(peer, message):
-            engine_state.use_clock(self._clock)
+        o = self.overlay
+        if self._stopped is not None or not o.removals.hears(peer, message):
+            return
+        engine_state.use_clock(self._clock)
+        if o.foreign.hears(peer, message):
             self._handlers[type(message)](peer, message)
 
     def on_connected(self, peer: str) -> None:
@@ -195,6 +199,7 @@ class Engine:
         self.overlay.lost_writes.tell(peer)
         self.overlay.replication.connection_changed(peer)
         self.overlay.elections.connection_began(peer)
+        self.overlay.foreign.connection_began(peer)
 
     def on_disconnected(self, peer: str) -> None:
         """Note the end of a connection (TransportHandler)."""

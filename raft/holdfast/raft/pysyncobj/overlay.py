@@ -26,6 +26,7 @@ from holdfast.raft.core.leadership_transfer import LeadershipTransfer
 from holdfast.raft.core.lease import Lease, Probes
 from holdfast.raft.core.lost_write_detection import Comparison, LostWriteDetection
 from holdfast.raft.core.membership.changes import MembershipChanges
+from holdfast.raft.core.membership.foreign_disks import ForeignDisks
 from holdfast.raft.core.membership.in_force import MembershipInForce
 from holdfast.raft.core.membership.node_identity import NodeIdentity
 from holdfast.raft.core.membership.rebuild import Forming, Leaderless, Rebuild, RebuildingDisks
@@ -126,10 +127,13 @@ class Overlay(SyncObj):
         self.forming = Forming(ctx, self.identity)
         self.leaderless = Leaderless(ctx, self.identity, self.elections, self.forming)
         self.rebuilding = rebuilding = RebuildingDisks(ctx)
-        self.replication = Replication(ctx, self.lease, self.probes, rebuilding, setup.snapshots)
+        self.foreign = ForeignDisks(ctx, self.identity, self.in_force, self.forming)
+        self.replication = Replication(
+            ctx, self.lease, self.probes, rebuilding, self.foreign, setup.snapshots
+        )
         self.transfer = LeadershipTransfer(ctx, self.lease, self.proposals)
         self.changes = MembershipChanges(
-            ctx, self.in_force, self.replication, rebuilding, self.transfer
+            ctx, self.in_force, self.replication, rebuilding, self.foreign, self.transfer
         )
         self.proposals.judge_change = self.changes.command_for
         self.removals = Removals(ctx, self.in_force)

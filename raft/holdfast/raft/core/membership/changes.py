@@ -6,7 +6,7 @@ change that passes here is in force with its entry, and is refused or repeated n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.raft.core.context import Switch
 from holdfast.raft.core.membership.voters import Voters
@@ -24,9 +24,17 @@ from holdfast.raft.membership import (
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.leadership_transfer import LeadershipTransfer
+    from holdfast.raft.core.membership.foreign_disks import ForeignDisks
     from holdfast.raft.core.membership.in_force import MembershipInForce
     from holdfast.raft.core.membership.rebuild import RebuildingDisks
     from holdfast.raft.core.replication import Replication
+
+_FOREIGN: Final = (
+    "the disk of node {name!r} has founded another cluster, because it was started with "
+    "--bootstrap, and has a log of its own. It was sent nothing. If the node is to join this "
+    "cluster, stop it, keep its data directory elsewhere if anything in it is wanted, and start it "
+    "with an empty one and without --bootstrap"
+)
 
 
 class MembershipChanges:
@@ -38,9 +46,11 @@ class MembershipChanges:
         in_force: MembershipInForce,
         replication: Replication,
         rebuilding: RebuildingDisks,
+        foreign: ForeignDisks,
         transfer: LeadershipTransfer,
     ) -> None:
         """Judge by what replication knows of the peers."""
+        self._foreign = foreign
         self._ctx, self._in_force = ctx, in_force
         self._replication, self._rebuilding, self._transfer = replication, rebuilding, transfer
 
@@ -84,6 +94,8 @@ class MembershipChanges:
     def what_lacks(self, name: str) -> str:
         """Say why a learner has not caught up; empty if it has. Only a leader knows."""
         progress, settings = self._replication.progress.get(name), self._ctx.settings
+        if self._foreign.is_foreign(name):
+            return _FOREIGN.format(name=name)
         if progress is None or progress.heard_at < self._ctx.now() - settings.election_max:
             return (
                 f"node {name!r} is not connected to the leader, so it cannot become a voter. It "

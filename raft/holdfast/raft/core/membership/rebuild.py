@@ -65,7 +65,11 @@ class Forming:
     def ask(self) -> None:
         """Say hello to all peers: each answers with its stage, whatever this node's is."""
         for peer in self._ctx.state.peers:
-            self._ctx.ready.send.append((peer, self._hello(answer=False)))
+            self.ask_one(peer)
+
+    def ask_one(self, peer: str) -> None:
+        """Say hello to a peer, which answers with its stage and with who formed with it."""
+        self._ctx.ready.send.append((peer, self._hello(answer=False)))
 
     def _hello(self, *, answer: bool) -> Hello:
         known = self._met if self._identity.stage == "forming" else self._identity.formed

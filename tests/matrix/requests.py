@@ -109,6 +109,11 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     "AdminService.ListTopics/name": lambda name: a.ListTopicsRequest(names=[name]),
     "AdminService.DescribeCluster": lambda _: a.DescribeClusterRequest(),
     "AdminService.TransferLeadership": lambda _: a.TransferLeadershipRequest(node="no-such-node"),
+    "AdminService.AddNode": lambda _: a.AddNodeRequest(
+        name="node-2", client_address="127.0.0.1:1", peer_address="127.0.0.1:2"
+    ),
+    "AdminService.PromoteNode": lambda _: a.PromoteNodeRequest(name="no-such-node"),
+    "AdminService.RemoveNode": lambda _: a.RemoveNodeRequest(name="no-such-node"),
     "AdminService.FinishUpgrade": lambda _: a.FinishUpgradeRequest(),
     "AdminService.ReportBackup": lambda _: a.ReportBackupRequest(cluster_id="no-such-cluster"),
     "AdminService.DescribeSettings": lambda _: a.DescribeSettingsRequest(),

@@ -1414,6 +1414,9 @@ class DescribedNode(_message.Message):
     LEVEL_MIN_FIELD_NUMBER: _builtins.int
     LEVEL_MAX_FIELD_NUMBER: _builtins.int
     CONNECTED_FIELD_NUMBER: _builtins.int
+    STANDING_FIELD_NUMBER: _builtins.int
+    STREAMING_FIELD_NUMBER: _builtins.int
+    CAUGHT_UP_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The node's name."""
     client_address: _builtins.str
@@ -1434,6 +1437,12 @@ class DescribedNode(_message.Message):
     """The newest of them."""
     connected: _builtins.bool
     """Whether the answering node is connected with it, or is it."""
+    standing: _builtins.str
+    """"voter", or "learner": it gets the log and counts for nothing. Empty: the answering node is older than this field."""
+    streaming: _builtins.bool
+    """Whether it is being sent a snapshot now, because the log no longer has what it lacks. Told by the leader alone."""
+    caught_up: _builtins.bool
+    """Whether it is a learner that is not too far behind to become a voter. Told by the leader alone."""
     def __init__(
         self,
         *,
@@ -1447,10 +1456,13 @@ class DescribedNode(_message.Message):
         level_min: _builtins.int = ...,
         level_max: _builtins.int = ...,
         connected: _builtins.bool = ...,
+        standing: _builtins.str = ...,
+        streaming: _builtins.bool = ...,
+        caught_up: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_last_heard_ms", b"_last_heard_ms", "_match_index", b"_match_index", "last_heard_ms", b"last_heard_ms", "match_index", b"match_index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_last_heard_ms", b"_last_heard_ms", "_match_index", b"_match_index", "client_address", b"client_address", "connected", b"connected", "last_heard_ms", b"last_heard_ms", "level_max", b"level_max", "level_min", b"level_min", "match_index", b"match_index", "name", b"name", "peer_address", b"peer_address", "role", b"role", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_last_heard_ms", b"_last_heard_ms", "_match_index", b"_match_index", "caught_up", b"caught_up", "client_address", b"client_address", "connected", b"connected", "last_heard_ms", b"last_heard_ms", "level_max", b"level_max", "level_min", b"level_min", "match_index", b"match_index", "name", b"name", "peer_address", b"peer_address", "role", b"role", "standing", b"standing", "streaming", b"streaming", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__last_heard_ms: _TypeAlias = _typing.Literal["last_heard_ms"]  # noqa: Y015
     _WhichOneofArgType__last_heard_ms: _TypeAlias = _typing.Literal["_last_heard_ms", b"_last_heard_ms"]  # noqa: Y015
@@ -1567,6 +1579,8 @@ class DescribeClusterResponse(_message.Message):
     UPGRADE_PROBLEM_FIELD_NUMBER: _builtins.int
     ACCESS_MODE_FIELD_NUMBER: _builtins.int
     FACTS_FIELD_NUMBER: _builtins.int
+    MEMBERSHIP_INDEX_FIELD_NUMBER: _builtins.int
+    REMOVED_NODES_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     error_code: _errors_pb2.ErrorCode.ValueType
     """What went wrong with the whole call."""
@@ -1598,13 +1612,21 @@ class DescribeClusterResponse(_message.Message):
     """Why FinishUpgrade would be refused now, as a sentence; empty: it would not. Set by the leader alone."""
     access_mode: _builtins.str
     """What becomes of calls that no grant allows: "open" (they are carried out), "dry-run" (and noted) or "deny"."""
+    membership_index: _builtins.int
+    """Index of the entry that says which nodes there are: of two answers the one with the higher index is the newer. 0: the
+    files of the nodes say it.
+    """
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DescribedNode]:
-        """All nodes, by name."""
+        """All nodes that the cluster has, by name."""
 
     @_builtins.property
     def facts(self) -> Global___NodeFacts:
         """What the answering node finds on its machine, if that was asked for and the caller is a reader of the cluster."""
+
+    @_builtins.property
+    def removed_nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of nodes that were removed, which are never used again."""
 
     @_builtins.property
     def holdfast(self) -> _extras_pb2.ResponseExtras:
@@ -1629,11 +1651,13 @@ class DescribeClusterResponse(_message.Message):
         upgrade_problem: _builtins.str = ...,
         access_mode: _builtins.str = ...,
         facts: Global___NodeFacts | None = ...,
+        membership_index: _builtins.int = ...,
+        removed_nodes: _abc.Iterable[_builtins.str] | None = ...,
         holdfast: _extras_pb2.ResponseExtras | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "facts", b"facts", "holdfast", b"holdfast", "upgrade_to", b"upgrade_to"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "access_mode", b"access_mode", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "facts", b"facts", "holdfast", b"holdfast", "leader", b"leader", "level", b"level", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "term", b"term", "upgrade_problem", b"upgrade_problem", "upgrade_to", b"upgrade_to", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "access_mode", b"access_mode", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "facts", b"facts", "holdfast", b"holdfast", "leader", b"leader", "level", b"level", "membership_index", b"membership_index", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "removed_nodes", b"removed_nodes", "term", b"term", "upgrade_problem", b"upgrade_problem", "upgrade_to", b"upgrade_to", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__upgrade_to: _TypeAlias = _typing.Literal["upgrade_to"]  # noqa: Y015
     _WhichOneofArgType__upgrade_to: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to"]  # noqa: Y015
@@ -1826,6 +1850,214 @@ class TransferLeadershipResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TransferLeadershipResponse: _TypeAlias = TransferLeadershipResponse  # noqa: Y015
+
+@_typing.final
+class AddNodeRequest(_message.Message):
+    """Adds a node."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CLIENT_ADDRESS_FIELD_NUMBER: _builtins.int
+    PEER_ADDRESS_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name, which no node of the cluster has or ever had."""
+    client_address: _builtins.str
+    """`host:port` at which clients reach it."""
+    peer_address: _builtins.str
+    """`host:port` at which the other nodes reach it."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        client_address: _builtins.str = ...,
+        peer_address: _builtins.str = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_address", b"client_address", "holdfast", b"holdfast", "name", b"name", "peer_address", b"peer_address"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddNodeRequest: _TypeAlias = AddNodeRequest  # noqa: Y015
+
+@_typing.final
+class AddNodeResponse(_message.Message):
+    """Answer to an AddNode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ALREADY_FIELD_NUMBER: _builtins.int
+    MAY_PASS_LATER_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE also if the cluster has this very node. INVALID_REQUEST: nothing was changed, and the message says why.
+    UNSUPPORTED_VERSION: the cluster's level has no changes of nodes yet.
+    """
+    already: _builtins.bool
+    """Whether the cluster had this node before the call."""
+    may_pass_later: _builtins.bool
+    """With INVALID_REQUEST: whether the same call may be carried out later, when what the message tells of has passed."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        already: _builtins.bool = ...,
+        may_pass_later: _builtins.bool = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already", b"already", "error_code", b"error_code", "holdfast", b"holdfast", "may_pass_later", b"may_pass_later"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddNodeResponse: _TypeAlias = AddNodeResponse  # noqa: Y015
+
+@_typing.final
+class PromoteNodeRequest(_message.Message):
+    """Makes a learner a voter."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PromoteNodeRequest: _TypeAlias = PromoteNodeRequest  # noqa: Y015
+
+@_typing.final
+class PromoteNodeResponse(_message.Message):
+    """Answer to a PromoteNode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ALREADY_FIELD_NUMBER: _builtins.int
+    MAY_PASS_LATER_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE also if it is a voter. INVALID_REQUEST: nothing was changed; there is no such learner, it has not caught up, or
+    the voters that there would be have no connected majority. UNSUPPORTED_VERSION: as of AddNode.
+    """
+    already: _builtins.bool
+    """Whether it was a voter before the call."""
+    may_pass_later: _builtins.bool
+    """As of AddNode."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        already: _builtins.bool = ...,
+        may_pass_later: _builtins.bool = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already", b"already", "error_code", b"error_code", "holdfast", b"holdfast", "may_pass_later", b"may_pass_later"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PromoteNodeResponse: _TypeAlias = PromoteNodeResponse  # noqa: Y015
+
+@_typing.final
+class RemoveNodeRequest(_message.Message):
+    """Lets a node go."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveNodeRequest: _TypeAlias = RemoveNodeRequest  # noqa: Y015
+
+@_typing.final
+class RemoveNodeResponse(_message.Message):
+    """Answer to a RemoveNode. A node that leads answers with NOT_COORDINATOR, and hands the leadership over: the next leader
+    removes it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ALREADY_FIELD_NUMBER: _builtins.int
+    MAY_PASS_LATER_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE also if it was removed. INVALID_REQUEST: nothing was changed; there is no such node, it is the only voter, or the
+    voters that would be left have no connected majority. UNSUPPORTED_VERSION: as of AddNode.
+    """
+    already: _builtins.bool
+    """Whether it was removed before the call."""
+    may_pass_later: _builtins.bool
+    """As of AddNode."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        already: _builtins.bool = ...,
+        may_pass_later: _builtins.bool = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already", b"already", "error_code", b"error_code", "holdfast", b"holdfast", "may_pass_later", b"may_pass_later"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveNodeResponse: _TypeAlias = RemoveNodeResponse  # noqa: Y015
 
 @_typing.final
 class DescribeSettingsRequest(_message.Message):

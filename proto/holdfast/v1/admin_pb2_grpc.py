@@ -90,6 +90,21 @@ class AdminServiceStub(object):
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.TransferLeadershipRequest.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_admin__pb2.TransferLeadershipResponse.FromString,
                 _registered_method=True)
+        self.AddNode = channel.unary_unary(
+                '/holdfast.v1.AdminService/AddNode',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.AddNodeRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.AddNodeResponse.FromString,
+                _registered_method=True)
+        self.PromoteNode = channel.unary_unary(
+                '/holdfast.v1.AdminService/PromoteNode',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.PromoteNodeRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.PromoteNodeResponse.FromString,
+                _registered_method=True)
+        self.RemoveNode = channel.unary_unary(
+                '/holdfast.v1.AdminService/RemoveNode',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.RemoveNodeRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.RemoveNodeResponse.FromString,
+                _registered_method=True)
         self.FinishUpgrade = channel.unary_unary(
                 '/holdfast.v1.AdminService/FinishUpgrade',
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.FinishUpgradeRequest.SerializeToString,
@@ -218,6 +233,27 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AddNode(self, request, context):
+        """Adds a node as a learner, which gets the log and counts for nothing. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PromoteNode(self, request, context):
+        """Makes a learner that has caught up a voter. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveNode(self, request, context):
+        """Lets a node go for good: its name is never used again. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FinishUpgrade(self, request, context):
         """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version.
         """
@@ -338,6 +374,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.TransferLeadership,
                     request_deserializer=holdfast_dot_v1_dot_admin__pb2.TransferLeadershipRequest.FromString,
                     response_serializer=holdfast_dot_v1_dot_admin__pb2.TransferLeadershipResponse.SerializeToString,
+            ),
+            'AddNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddNode,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.AddNodeRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.AddNodeResponse.SerializeToString,
+            ),
+            'PromoteNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.PromoteNode,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.PromoteNodeRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.PromoteNodeResponse.SerializeToString,
+            ),
+            'RemoveNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveNode,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.RemoveNodeRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.RemoveNodeResponse.SerializeToString,
             ),
             'FinishUpgrade': grpc.unary_unary_rpc_method_handler(
                     servicer.FinishUpgrade,
@@ -683,6 +734,87 @@ class AdminService(object):
             '/holdfast.v1.AdminService/TransferLeadership',
             holdfast_dot_v1_dot_admin__pb2.TransferLeadershipRequest.SerializeToString,
             holdfast_dot_v1_dot_admin__pb2.TransferLeadershipResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/AddNode',
+            holdfast_dot_v1_dot_admin__pb2.AddNodeRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.AddNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PromoteNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/PromoteNode',
+            holdfast_dot_v1_dot_admin__pb2.PromoteNodeRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.PromoteNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/RemoveNode',
+            holdfast_dot_v1_dot_admin__pb2.RemoveNodeRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.RemoveNodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -59,6 +59,12 @@ class AdminServiceStub:
     """Shows the nodes of the cluster as the answering node sees them. Any node answers."""
     TransferLeadership: _grpc.UnaryUnaryMultiCallable[_admin_pb2.TransferLeadershipRequest, _admin_pb2.TransferLeadershipResponse]
     """Hands the leadership to another node."""
+    AddNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.AddNodeRequest, _admin_pb2.AddNodeResponse]
+    """Adds a node as a learner, which gets the log and counts for nothing. May be repeated."""
+    PromoteNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PromoteNodeRequest, _admin_pb2.PromoteNodeResponse]
+    """Makes a learner that has caught up a voter. May be repeated."""
+    RemoveNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RemoveNodeRequest, _admin_pb2.RemoveNodeResponse]
+    """Lets a node go for good: its name is never used again. May be repeated."""
     FinishUpgrade: _grpc.UnaryUnaryMultiCallable[_admin_pb2.FinishUpgradeRequest, _admin_pb2.FinishUpgradeResponse]
     """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version."""
     ReportBackup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReportBackupRequest, _admin_pb2.ReportBackupResponse]
@@ -105,6 +111,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Shows the nodes of the cluster as the answering node sees them. Any node answers."""
     TransferLeadership: _aio.UnaryUnaryMultiCallable[_admin_pb2.TransferLeadershipRequest, _admin_pb2.TransferLeadershipResponse]  # type: ignore[assignment]
     """Hands the leadership to another node."""
+    AddNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.AddNodeRequest, _admin_pb2.AddNodeResponse]  # type: ignore[assignment]
+    """Adds a node as a learner, which gets the log and counts for nothing. May be repeated."""
+    PromoteNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.PromoteNodeRequest, _admin_pb2.PromoteNodeResponse]  # type: ignore[assignment]
+    """Makes a learner that has caught up a voter. May be repeated."""
+    RemoveNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.RemoveNodeRequest, _admin_pb2.RemoveNodeResponse]  # type: ignore[assignment]
+    """Lets a node go for good: its name is never used again. May be repeated."""
     FinishUpgrade: _aio.UnaryUnaryMultiCallable[_admin_pb2.FinishUpgradeRequest, _admin_pb2.FinishUpgradeResponse]  # type: ignore[assignment]
     """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version."""
     ReportBackup: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReportBackupRequest, _admin_pb2.ReportBackupResponse]  # type: ignore[assignment]
@@ -214,6 +226,30 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.TransferLeadershipResponse, _abc.Awaitable[_admin_pb2.TransferLeadershipResponse]]:
         """Hands the leadership to another node."""
+
+    @_abc_1.abstractmethod
+    def AddNode(
+        self,
+        request: _admin_pb2.AddNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.AddNodeResponse, _abc.Awaitable[_admin_pb2.AddNodeResponse]]:
+        """Adds a node as a learner, which gets the log and counts for nothing. May be repeated."""
+
+    @_abc_1.abstractmethod
+    def PromoteNode(
+        self,
+        request: _admin_pb2.PromoteNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.PromoteNodeResponse, _abc.Awaitable[_admin_pb2.PromoteNodeResponse]]:
+        """Makes a learner that has caught up a voter. May be repeated."""
+
+    @_abc_1.abstractmethod
+    def RemoveNode(
+        self,
+        request: _admin_pb2.RemoveNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.RemoveNodeResponse, _abc.Awaitable[_admin_pb2.RemoveNodeResponse]]:
+        """Lets a node go for good: its name is never used again. May be repeated."""
 
     @_abc_1.abstractmethod
     def FinishUpgrade(

@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 DENIED: Final = "denied"
 READ: Final = "read"
+CHANGED: Final = "changed"
 LEFT_OUT: Final = "left-out"
 """So many records of a principal were not written, since it made too many."""
 LOST: Final = "lost"
@@ -86,6 +87,10 @@ class Trail:
     def read(self, principal: str, call: str, thing: str) -> None:
         """Note that an administrator reads what leaves nothing on the log."""
         self._note(READ, principal, call, thing, "")
+
+    def changed(self, principal: str, call: str, thing: str, fate: str) -> None:
+        """Note a change of which the log does not tell who asked for it."""
+        self._note(CHANGED, principal, call, thing, fate)
 
     def _note(self, kind: str, principal: str, call: str, thing: str, why: str) -> None:
         if self._files is None:

@@ -52,6 +52,7 @@ from holdfast.server.rpc.health import Health
 from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
 from holdfast.server.rpc.log_service import LogService
 from holdfast.server.rpc.member_calls import MemberCalls
+from holdfast.server.rpc.membership.node_changes import NodeChanges
 from holdfast.server.rpc.nodes import Nodes
 from holdfast.server.rpc.offset_service import OffsetService
 from holdfast.server.rpc.reads import Reads
@@ -229,6 +230,7 @@ class Node:
             AdminService(
                 *(self.actors, self._reads, self._callers, self._nodes),
                 *(self.takeovers, self._gate, self.facts),
+                NodeChanges(self.replica, self.actors, self._trail.changed),
             ),
             door,
         )

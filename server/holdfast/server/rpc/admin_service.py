@@ -21,6 +21,7 @@ from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.rpc.callers import Callers, Context, answered, named
 from holdfast.server.rpc.errors import ENDED, partly_done
 from holdfast.server.rpc.listing import Lists, survey
+from holdfast.server.rpc.membership.node_service import NodeCalls
 from holdfast.server.rpc.slices import Slices, collected
 from holdfast.server.translate import admin, limits, responses, views
 from holdfast.v1 import admin_pb2 as a
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from holdfast.server.access.gate import Gate
     from holdfast.server.access.table import Need
     from holdfast.server.metrics.node_facts import NodeFacts
+    from holdfast.server.rpc.membership.node_changes import NodeChanges
     from holdfast.server.rpc.nodes import Nodes
     from holdfast.server.rpc.reads import Reads
     from holdfast.server.rpc.takeovers import Takeovers
@@ -50,7 +52,7 @@ RequestT = TypeVar("RequestT", bound="Message")
 ResponseT = TypeVar("ResponseT", bound="Message")
 
 
-class AdminService(admin_pb2_grpc.AdminServiceServicer):
+class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
     """Reads and changes of groups, topics, settings and nodes."""
 
     def __init__(
@@ -62,9 +64,11 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         takeovers: Takeovers,
         gate: Gate,
         facts: NodeFacts,
+        changes: NodeChanges,
     ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
         self._nodes, self._takeovers, self._gate, self._facts = nodes, takeovers, gate, facts
+        self._changes = changes
         self._lists, self._acls = Lists(), AclCalls(gate)
 
     # --- groups ---

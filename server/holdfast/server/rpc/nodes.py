@@ -75,6 +75,8 @@ class Nodes:
             access_mode=state.access_mode or OPEN,
             digest=self._replica.chain_head,
             level=state.level,
+            membership_index=status.membership_index,
+            removed_nodes=self._replica.membership.removed,
             holdfast=x.ResponseExtras(
                 log_time_ms=self._replica.log_time_ms(),
                 message="\n".join(self._troubles()) or None,
@@ -96,6 +98,7 @@ class Nodes:
             role=_role(peer.name, self._replica.node_id, status, seen),
         )
         self._tell_build(node, seen)
+        self._tell_standing(node, seen)
         if peer.name == self._replica.node_id:
             node.match_index = status.last_index
         elif seen is not None and status.role == "leader":
@@ -109,6 +112,12 @@ class Nodes:
         if build is not None:
             node.version = build.release
             node.level_min, node.level_max = build.oldest, build.newest
+
+    def _tell_standing(self, node: a.DescribedNode, seen: PeerStatus | None) -> None:
+        is_voter = node.name in self._replica.membership.voter_names
+        node.standing = "voter" if is_voter else "learner"
+        if seen is not None:  # as a follower sees it, neither is so
+            node.streaming, node.caught_up = seen.streaming, seen.caught_up
 
     def upgrade(self) -> Upgrade:
         """Say what the end of an upgrade would do, by what the connected nodes can run.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
 from holdfast.coordinator.model.state import State
 from holdfast.raft.api import Build, PeerStatus, Status
+from holdfast.raft.membership import Membership
 from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import Peer
 from holdfast.server.rpc.nodes import Nodes, Upgrade
@@ -28,6 +30,7 @@ class Leader(FakeReplica):
     def __init__(self, connected: Collection[str], level: int) -> None:
         super().__init__()
         self.connected = connected
+        self.membership = Membership.of(NAMES)
         self.state = State(cluster_id="c", raised_to=level if level > 1 else 0)
         self.lead()
 
@@ -38,12 +41,14 @@ class Leader(FakeReplica):
                 connected=name in self.connected,
                 acked_index=1,
                 next_index=2,
-                streaming=False,
+                streaming=name not in self.membership.voter_names,
                 counted=True,
+                caught_up=name not in self.membership.voter_names,
             )
             for name in NAMES[1:]
         )
-        return Status("leader", 1, "node-1", "member", 1, 1, 1, 1, 1, peers)
+        status = Status("leader", 1, "node-1", "member", 1, 1, 1, 1, 1, peers)
+        return replace(status, membership_index=7)
 
 
 def nodes(
@@ -126,6 +131,24 @@ def test_the_leader_tells_what_each_node_runs_and_what_the_end_would_do() -> Non
         ("node-3", "0.1.0", LEVEL_MIN, LEVEL_MIN, False),
     ]
     assert seen[0][2:] == (LEVEL_MIN, LEVEL_MAX, True)
+
+
+def test_s25_a_node_tells_who_votes_who_learns_and_which_names_are_used_up() -> None:
+    """And the leader how far a learner is: whether it may become a voter."""
+    leader = Leader(NAMES, LEVEL_MAX)
+    three = Membership.of(NAMES)
+    leader.membership = replace(
+        three, voters=three.voters[:2], learners=three.voters[2:], removed=("node-0",)
+    )
+    here = Address("127.0.0.1", 1)
+    told = Nodes(leader, [Peer(name, here, here) for name in NAMES]).described()
+    assert [n.standing for n in told.nodes] == ["voter", "voter", "learner"]
+    assert [(n.caught_up, n.streaming) for n in told.nodes] == [
+        (False, False),
+        (False, False),
+        (True, True),
+    ]
+    assert (told.membership_index, [*told.removed_nodes]) == (7, ["node-0"])
 
 
 def test_a_node_that_does_not_lead_does_not_tell_what_the_end_would_do() -> None:

@@ -38,6 +38,8 @@ class FakeGroup:
     def __init__(self) -> None:
         self.leader = ""
         self.nodes: list[str] = []  # the addresses that DescribeCluster tells
+        self.membership_index = 0  # of the entry that says so
+        self.recovery_number = 0
         self.partitions = 4
         self.generation = 0
         self.assignment = b""
@@ -266,7 +268,11 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
         await self.group.enter("DescribeCluster", request, context)
         await self.group.describe_gate.wait()
         told = [admin_pb2.DescribedNode(client_address=address) for address in self.group.nodes]
-        return admin_pb2.DescribeClusterResponse(nodes=told)
+        return admin_pb2.DescribeClusterResponse(
+            nodes=told,
+            membership_index=self.group.membership_index,
+            recovery_number=self.group.recovery_number,
+        )
 
     async def TransferLeadership(self, request: Any, context: Any) -> Any:
         await self.group.enter("TransferLeadership", request, context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from holdfast.client._rpc.retries import Retries
 from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.v1 import admin_pb2, extras_pb2, log_pb2
 from unit.client.fake_cluster import fake_cluster
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 NOTHING = Failure(FailureKind.RETRY, Unavailable("nothing happened"), 10)
 PERHAPS = Failure(FailureKind.RETRY, OutcomeUnknown("it may have happened"), 10)
@@ -37,6 +41,23 @@ def test_s5_what_may_have_happened_is_repeated_by_its_id_alone() -> None:
     assert Retries(log_pb2.WatchRequest(), 100).pause_ms(PERHAPS) == 10
     with pytest.raises(OutcomeUnknown):
         Retries(PLAIN, 100).pause_ms(PERHAPS)
+
+
+@pytest.mark.usefixtures("now_ms")
+@pytest.mark.parametrize(
+    "change",
+    [
+        admin_pb2.AddNodeRequest(name="node-4"),
+        admin_pb2.PromoteNodeRequest(name="node-4"),
+        admin_pb2.RemoveNodeRequest(name="node-4"),
+    ],
+)
+def test_s5_a_change_of_nodes_is_repeated_by_its_name(change: Message) -> None:
+    """S25: what is done already is answered so; but what is unknown at the end stays unknown."""
+    attempts = Retries(change, 100)
+    assert attempts.pause_ms(PERHAPS) == 10
+    with pytest.raises(OutcomeUnknown):
+        attempts.pause_ms(Failure(FailureKind.RETRY, Unavailable("nobody answers"), 200))
 
 
 def test_s5_an_attempt_that_may_have_happened_is_told_at_the_end(now_ms: list[int]) -> None:

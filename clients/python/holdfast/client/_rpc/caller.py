@@ -150,8 +150,7 @@ class Caller:
         if self._files is not None:
             self._files.stop()
         self.shown.stop()
-        channels = list(self._channels.values())
-        self._channels.clear()
+        channels, self._channels = list(self._channels.values()), {}
         self._stubs.clear()
         for channel in channels:
             await channel.close()
@@ -210,6 +209,7 @@ class Caller:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (state := channel.get_state(try_to_connect=True)) is not _READY:
+                    self._discovery.reconnecting(address)
                     if self._sessions is not None:
                         self._sessions.reconnecting(address)
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:

@@ -1,7 +1,8 @@
 """Decide whether a call is retried, and how it ends: the retry rule of S5, for every call.
 
-A retry repeats the same request, so its request id makes it safe. Without an id, only reads and
-calls that certainly did not happen are retried. Knows no node and sends nothing.
+A retry repeats the same request, so its request id makes it safe. Without an id, only reads, calls
+that certainly did not happen, and changes that count once by what they name are retried. Knows no
+node and sends nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _READS = (
     *("Describe", "List", "Find", "OffsetFetch", "Read", "Watch"),
     *("BeginBackup", "EndBackup"),  # what they make and drop is a copy for their reader alone
 )
+_DONE_BY_NAME = ("AddNode", "PromoteNode", "RemoveNode")
+"""Changes of which the service answers that they are done already, however often they are asked."""
 
 
 class Retries:
@@ -86,8 +89,9 @@ def request_id_of(request: Any) -> str:  # noqa: ANN401 - any request of the con
 
 
 def is_repeatable(request: Message) -> bool:
-    """Return whether a repetition is harmless, by its request id or because it only reads."""
-    return is_read(request) or bool(request_id_of(request))
+    """Return whether a repetition is harmless: by its request id, or by what it does."""
+    named = type(request).__name__.startswith(_DONE_BY_NAME)
+    return named or is_read(request) or bool(request_id_of(request))
 
 
 def is_read(request: Message) -> bool:

@@ -1,7 +1,7 @@
 """`./dev bench --against PATH`: this checkout's load on the nodes of two checkouts, turn by turn.
 
-A turn is one row on one checkout's nodes. Rows without load (`start`, `assign`) are measured by
-each checkout's own `./dev bench`, in its own environment and with its own code.
+A turn is one row on one checkout's nodes. Rows without load (`start`, `assign`, `door`) are
+measured by each checkout's own `./dev bench`, in its own environment and with its own code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bench.rig import Bench, Say
 from bench.rows import ROWS, measure
 from bench.sizes import Sizes
 
-PURE: Final = ("start", "assign")
+PURE: Final = ("start", "assign", "door")
 """Rows that need the code of the checkout itself, not only its nodes."""
 PEERS: Final = ("etcd",)
 """Rows about the nodes of others: the same for both checkouts."""

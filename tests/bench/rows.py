@@ -10,8 +10,10 @@ import grpc.aio
 
 from bench import (
     assigning,
+    backing_up,
     bare,
     changes,
+    door,
     empty,
     expiring,
     faults,
@@ -42,9 +44,11 @@ ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
     "empty": empty.empty,
     "start": starting.start,
     "fold": folding.fold,
+    "door": door.door,
     "assign": assigning.assignors,
     "hostile": hostile.hostile,
     "seal": sealing.seal,
+    "backup": backing_up.backup,
     "soak": soaking.soak,
     "etcd": peers.etcd,
 }

@@ -28,10 +28,13 @@ class Sizes:
     expiring: int = 20_000
     events: int = 1_000_000
     folded_events: int = 50_000
+    door_passes: int = 31
+    door_calls: int = 2_000
     steady_s: float = 20.0
     sealed_events: int = 250_000
     calm_s: float = 15.0
     soak_s: float = 900.0
+    history_s: float = 300.0
     row_seconds_max: float = 1_200.0
 
     def with_kills(self, kills: int) -> Self:
@@ -56,8 +59,10 @@ QUICK = replace(
     expiring=2_000,
     events=100_000,
     folded_events=10_000,
+    door_passes=9,
     steady_s=10.0,
     sealed_events=25_000,
     calm_s=5.0,
     soak_s=90.0,
+    history_s=30.0,
 )

@@ -1,0 +1,158 @@
+"""The row about a backup: what callers notice while one of a long history is taken, and a restore.
+
+The history is made first, as much of it as the machine makes in five minutes. Then a few callers
+commit at an even pace: before the backup, and while the command takes and verifies it. At the end
+the cluster is stopped, and goes on from the backup on new disks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench import changes, sealing
+from bench.figures import Figure, most, quantile
+from bench.nodes import OWN
+from bench.rig import Bench, Running, Watch
+from bench.sessions import response_of, sessions
+from bench.steady import Steady
+
+CALLERS: Final = 4
+PACE_S: Final = 0.01
+A_MESSAGE: Final = 64
+"""Commits in a message by which the history is made, each for a group of its own."""
+IN_FLIGHT: Final = 4
+"""Such messages at once."""
+LOOK_S: Final = 0.2
+QUIET_S: Final = 15.0
+"""How long no node may have sealed a segment before anything is measured."""
+PATIENCE_S: Final = 300.0
+GOAL: Final = most(2)
+
+
+class CommandFailed(Exception):
+    """A command ended with an error; its text is the command's."""
+
+
+async def backup(bench: Bench) -> None:
+    """Callers commit at an even pace; meanwhile a long history is backed up. And its restore."""
+    async with bench.cluster("backup") as running:
+        await running.talk.create_topic(changes.TOPIC, changes.PARTITIONS)
+        to = bench.folder / "run" / "backup" / "copy"
+        made = await _history(bench, running)
+        async with Steady(running, CALLERS, PACE_S) as steady:
+            await _until_quiet(bench, running, steady)
+            calm = await steady.during(bench.sizes.calm_s)
+            await _measure(bench, running, steady, _Case(made, to, calm))
+        await _restore(bench, running, to)
+
+
+class _Case(NamedTuple):
+    """What the backup meets: about so many events, a place for it, and calls without it."""
+
+    events: int
+    to: Path
+    calm: list[float]
+
+
+async def _history(bench: Bench, running: Running) -> int:
+    """Make events until there are enough or the time is over; return how many there are."""
+    messages, made = itertools.count(), list[int]()
+    until = time.perf_counter() + bench.sizes.history_s
+    async with running.talk.lines(1) as lines, sessions(lines) as (on,):
+
+        async def fill(first: int) -> None:
+            while sum(made) < bench.sizes.events and time.perf_counter() < until:
+                number = next(messages)
+                requests = [changes.commit(first + place, number) for place in range(A_MESSAGE)]
+                for answer in await on.ask_all(requests):
+                    changes.check(response_of(answer))
+                made.append(A_MESSAGE)
+
+        await asyncio.gather(*(fill(at * A_MESSAGE) for at in range(IN_FLIGHT)))
+    bench.say(f"backup: {sum(made):,} events are made")
+    return sum(made)
+
+
+async def _until_quiet(bench: Bench, running: Running, steady: Steady) -> None:
+    """Wait until no segment is being sealed. Raises TimeoutError if that takes too long."""
+    nodes, began = running.cluster.nodes, time.perf_counter()
+    counts, since = [0], began
+    while (now := time.perf_counter()) < since + QUIET_S or len({*counts}) > 1:
+        if now > began + PATIENCE_S:
+            raise TimeoutError(f"the nodes still sealed segments after {PATIENCE_S:.0f} s")
+        await steady.during(LOOK_S)
+        if (found := [sealing.sealed(node) for node in nodes]) != counts:
+            counts, since = found, time.perf_counter()
+    bench.say(f"backup: each node has sealed {counts[0]} segments")
+
+
+async def _measure(bench: Bench, running: Running, steady: Steady, case: _Case) -> None:
+    before, watch, began = await sealing.moment(running), Watch(running), time.perf_counter()
+    first = len(steady.times)
+    command = ("create", "--cluster", str(_home(running)), "--to", str(case.to))
+    taking = asyncio.create_task(_run(bench, *command))
+    while not taking.done():
+        await steady.during(LOOK_S)
+    await taking
+    seconds, effort, times = time.perf_counter() - began, watch.effort(), steady.times[first:]
+    term = (await sealing.moment(running)).term
+    ratio = quantile(times, 0.99) / quantile(case.calm, 0.99)
+    p50, p99 = quantile(times, 0.5) * 1000, quantile(times, 0.99) * 1000
+    more: dict[str, object] = {
+        "calls": len(times),
+        "calm_p50_ms": quantile(case.calm, 0.5) * 1000,
+        "calm_p99_ms": quantile(case.calm, 0.99) * 1000,
+        "calm_longest_ms": max(case.calm) * 1000,
+    }
+    what = f"p99 of commits, {case.events:,} events are backed up / none"
+    bench.add(Figure("backup", what, ratio, "times", GOAL, p50, p99, effort=effort, more=more))
+    bench.add(Figure("backup", "the longest of these commits", max(times) * 1000, "ms"))
+    bench.add(Figure("backup", "elections meanwhile", term - before.term, "", most(0)))
+    bench.add(Figure("backup", "until it was taken and verified", seconds, "s"))
+    bench.add(Figure("backup", "its size", _bytes(case.to) / 2**20, "MiB"))
+
+
+async def _restore(bench: Bench, running: Running, backup: Path) -> None:
+    """Lose all disks; time the command that makes new ones, and the start from them."""
+    cluster = running.cluster
+    nodes = {node.name: node.directory / "data" for node in cluster.nodes}
+    await asyncio.to_thread(cluster.stop)
+    for data in nodes.values():
+        shutil.rmtree(data)
+    places = [word for name, data in nodes.items() for word in ("--to", f"{name}={data}")]
+    began = time.perf_counter()
+    await _run(bench, "restore", str(backup), *places)
+    seconds = time.perf_counter() - began
+    bench.add(Figure("backup", "a restore, verified, onto three new disks", seconds, "s"))
+    began = time.perf_counter()
+    await asyncio.to_thread(cluster.start)
+    seconds = time.perf_counter() - began
+    bench.add(Figure("backup", "from there until the cluster serves", seconds, "s"))
+
+
+async def _run(bench: Bench, *words: str) -> None:
+    """Run `holdfast backup`. Raises CommandFailed."""
+    program = bench.program or OWN
+    process = await asyncio.create_subprocess_exec(
+        *program.command, "backup", *words,
+        env=program.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    _, said = await process.communicate()
+    if process.returncode:
+        raise CommandFailed(f"holdfast backup {words[0]}: {said.decode().strip()}")
+
+
+def _home(running: Running) -> Path:
+    return running.cluster.nodes[0].directory.parent
+
+
+def _bytes(backup: Path) -> int:
+    """The bytes of all files that the manifest lists."""
+    manifest = json.loads((backup / "manifest.json").read_text())
+    return sum(file["size"] for file in (manifest["state"], *manifest["files"]))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.chaos.history.happenings import Fault
 from holdfast.raft.api import RaftError
 from simulation.nodes import NAMES, SimNode
+from simulation.versions import BUILDS, DOWNGRADE, UPGRADE
 
 if TYPE_CHECKING:
     from simulation.crowd import Slot
@@ -157,6 +158,17 @@ def _power_cut(world: World, fault: Planned, random: Random) -> Result:
             _start(node)
 
     return ",".join(node.name for node in nodes), mend
+
+
+def _exchange(world: World, fault: Planned, random: Random) -> Result:
+    """A node becomes another version: a graceful restart; one that is down starts as it later."""
+    node = world.nodes[fault.target]
+    node.installed = BUILDS[fault.kind]
+    name, mend = _restart(world, fault, random)
+    if mend is None and node.runs:  # it stands still, or still opens its directory
+        node.kill()
+        node.start_later(fault.lasts_us)
+    return name, mend or _nothing
 
 
 def _pause_then_crash(world: World, fault: Planned, random: Random) -> Result:
@@ -389,6 +401,8 @@ _ACTS: Final[dict[str, Callable[[World, Planned, Random], Result]]] = {
     "snapshot": _snapshot,
     "transfer": _transfer,
     "new-disk": _new_disk,
+    UPGRADE: _exchange,
+    DOWNGRADE: _exchange,
     "client-pause": _client_pause,
     "client-cut": _client_cut,
     "connections-reset": _connections_reset,

@@ -15,6 +15,7 @@ from harness.no_copies import NoCopies
 from holdfast.coordinator.model.events import SettingChange
 from holdfast.raft.api import EngineStopped, Settings
 from holdfast.raft.pysyncobj.engine import Engine
+from holdfast.raft.wire.greeting import OURS
 from holdfast.runtime.event_log.history import History
 from holdfast.runtime.replica.group_commit import LINGER_PARTS
 from holdfast.runtime.replica.replica import Clocks, Replica
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.coordinator.model.events import Record
+    from holdfast.raft.api import Build
+    from holdfast.raft.wire.greeting import Versions
     from holdfast.runtime.replica.state_machine import StateMachine
     from simulation.peers import Peers
     from simulation.schedule import Schedule
@@ -79,6 +82,10 @@ class SimNode:
         self.clock = Clock(schedule)
         self.disk = self._new_disk()
         self.wall_skew_s = random.uniform(-3_600.0, 3_600.0)
+        self.installed: Build | None = None
+        """What the next start runs; None: the nodes tell each other nothing of versions."""
+        self.build: Build | None = None
+        """What the last start ran."""
         self.starts = 0
         self.has_power = True
         self.stays_down = False
@@ -165,6 +172,7 @@ class SimNode:
     # --- parts ---
 
     def _open(self, process: Process, *, bootstrap: bool) -> Node:
+        self.build = self.installed
         snapshots = self.snapshots = SimSnapshots(self.disk.state, process)
         machine = snapshots.load()
         end = PeerEnd(self._peers, process, self.name)
@@ -196,8 +204,10 @@ class SimNode:
         replica.start()
         hosted.start()
         self.server = SimServer(process, self.name)
+        end.versions = self._versions
         self.node = Node(
-            config_of(self.name), replica, history, NoCopies(), [self._as_grpc(self.server)]
+            *(config_of(self.name), replica, history, NoCopies(), [self._as_grpc(self.server)]),
+            peer_builds=lambda: self._builds(end),
         )
         told = _Listener(self)
         replica.subscribe(
@@ -209,6 +219,16 @@ class SimNode:
         self.watcher.opened(self, machine)
         self._snapshot_later(process)
         return self.node
+
+    def _builds(self, end: PeerEnd) -> dict[str, Build]:
+        return end.builds if self.build is None else {**end.builds, self.name: self.build}
+
+    def _versions(self) -> Versions:
+        """What it tells its peers: what it runs, and the level in force as far as it knows."""
+        if self.build is None or self.replica is None:
+            return OURS
+        state = self.replica.state
+        return OURS._replace(build=self.build, level=state.level if state.cluster_id else 0)
 
     def _as_grpc(self, server: SimServer) -> Any:  # noqa: ANN401 - stands in for grpc.aio.Server
         return server

@@ -15,7 +15,7 @@ import grpc.aio
 from holdfast.chaos.history import happenings as h
 from holdfast.client.aio import Admin
 from holdfast.client.errors import HoldfastError, TopicExists
-from holdfast.v1 import extras_pb2, log_pb2, offset_pb2
+from holdfast.v1 import admin_pb2, extras_pb2, log_pb2, offset_pb2
 from holdfast.v1.log_pb2_grpc import LogServiceStub
 from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
 from simulation.channel import SimChannel
@@ -107,6 +107,24 @@ class Operator:
             await (admin.create_topics({name: 1}) if creates else admin.delete_topics(name))
         except HoldfastError:
             return
+
+
+class Upgrader:
+    """Asks again and again for the end of the upgrade, also while it must be refused."""
+
+    def __init__(self, process: Process) -> None:
+        self._random = process.random
+        process.start(self._life())
+
+    async def _life(self) -> None:
+        admin = Admin(ENDPOINTS, client_id="upgrader", timeout_ms=CALL_MS)
+        while True:
+            await asyncio.sleep(self._random.uniform(0.2, 1.5))
+            try:
+                request = admin_pb2.FinishUpgradeRequest()
+                await admin._change(request, admin_pb2.FinishUpgradeResponse)
+            except HoldfastError:
+                continue
 
 
 class OffsetReader:

@@ -21,6 +21,7 @@ from holdfast.chaos.history.jsonl import line_of
 from simulation import faults as planning
 from simulation.pinned import pinned
 from simulation.schedule import US
+from simulation.versions import exchanges, is_mixed
 from simulation.world import Shape, World
 
 if TYPE_CHECKING:
@@ -69,11 +70,14 @@ def run_seed(
     *,
     patches: Iterable[Patch] = (),
     faults: Sequence[Planned] | None = None,
-    shape: Shape = BUSY,
+    shape: Shape | None = None,
 ) -> Outcome:
-    """Run a seed. `faults` None: the seed's own; a part of them otherwise (shrink.py)."""
-    begins_us, ends_us = (round(second * US) for second in shape.fault_s)
-    chosen = planning.plan(seed, begins_us, ends_us) if faults is None else list(faults)
+    """Run a seed. `faults` None: the seed's own; a part of them otherwise (shrink.py).
+
+    `shape` None: the seed's own, too.
+    """
+    shape = shape or shape_of(seed)
+    chosen = planned(seed, shape) if faults is None else list(faults)
     alarms = _Alarms()
     with ExitStack() as stack:
         for patch in patches:
@@ -81,6 +85,20 @@ def run_seed(
         stack.enter_context(alarms.listening())
         stack.enter_context(_no_collection())
         return _run(seed, chosen, shape, alarms)
+
+
+def shape_of(seed: int) -> Shape:
+    """The world of a seed: in some, the nodes are of two versions."""
+    return BUSY._replace(mixed=is_mixed(seed))
+
+
+def planned(seed: int, shape: Shape) -> list[Planned]:
+    """All faults of a seed in a world: with the exchanges of versions, if it has some."""
+    begins_us, ends_us = (round(second * US) for second in shape.fault_s)
+    faults = planning.plan(seed, begins_us, ends_us)
+    if shape.mixed:
+        faults += exchanges(seed, begins_us, ends_us, len(faults) + 1)
+    return faults
 
 
 def _run(seed: int, faults: list[Planned], shape: Shape, alarms: _Alarms) -> Outcome:
@@ -106,6 +124,7 @@ def _outcome(world: World, faults: list[Planned], alarms: _Alarms) -> Outcome:
     history = world.recorder.history
     broken = [*alarms.heard, *_complaints(world), *_liveness(world), *_judged(history)]
     broken += _gaps(history)
+    broken += [Broken("level", *found) for found in world.recorder.beyond]
     return Outcome(
         seed=world.seed,
         faults=tuple(faults),

@@ -10,13 +10,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from holdfast.raft.wire.codec import decode, encode
+from holdfast.raft.wire.greeting import OURS, version_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from holdfast.raft.api import TransportHandler
+    from holdfast.raft.api import Build, TransportHandler
     from holdfast.raft.messages import Message
+    from holdfast.raft.wire.greeting import Versions
     from simulation.process import Process
     from simulation.schedule import Schedule
     from simulation.wire import Wire
@@ -39,6 +41,10 @@ class PeerEnd:
         self._inbox: deque[tuple[str, object]] = deque()
         self.wake: Callable[[], None] = lambda: None
         self.departs_us: Callable[[], int] = lambda: process.schedule.now_us
+        self.versions: Callable[[], Versions] = lambda: OURS
+        """What this node tells of itself when a connection is made."""
+        self.builds: dict[str, Build] = {}
+        """What each peer told last."""
 
     # --- what the engine calls (Transport) ---
 
@@ -161,8 +167,11 @@ class Peers:
 
     def _connect(self, pair: tuple[str, str]) -> None:
         a, b = (self._ends[name] for name in pair)
-        self._connections[pair] = _Connection(a, b)
         self._retry_us.pop(pair, None)
+        if version_problem(a.machine, b.machine, b.versions(), a.versions()):
+            return
+        self._connections[pair] = _Connection(a, b)
+        a.builds[b.machine], b.builds[a.machine] = b.versions().build, a.versions().build
         a.arrive(b.machine, CONNECTED)
         b.arrive(a.machine, CONNECTED)
 

@@ -23,6 +23,7 @@ from holdfast.chaos.workload.messages import (
 from holdfast.client._rpc.status import NOT_APPLIED, OUTCOME_KEY
 from holdfast.storage.codec.state_image import Digest
 from holdfast.v1.errors_pb2 import ErrorCode
+from simulation.versions import beyond
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +79,8 @@ class Recorder:
         self._open: dict[int, tuple[str, str]] = {}
         self._request_ids: set[str] = set()
         self._last_index = 0
+        self.beyond: list[tuple[int, str]] = []
+        """When a node met what its version could not have read, and what."""
         self._digests: dict[str, Digest] = {}
 
     @property
@@ -139,18 +142,24 @@ class Recorder:
     def opened(self, node: SimNode, machine: StateMachine) -> None:
         """A node has loaded its state."""
         self._begin_digest(node, machine.state)
+        self._look_beyond(node, machine.state)
         if machine.state.applied_index:
             self._digest(node, machine, "restart")
 
     def installed(self, node: SimNode, machine: StateMachine) -> None:
         """A node goes on behind a snapshot of a peer."""
         self.counts["installs"] += 1
+        self._look_beyond(node, machine.state)
         self._begin_digest(node, machine.state)
         self._digest(node, machine, "install")
 
     def _begin_digest(self, node: SimNode, state: State) -> None:
         digest = self._digests[node.name] = Digest()
         digest.advance(state)
+
+    def _look_beyond(self, node: SimNode, state: State, records: Sequence[Record] = ()) -> None:
+        if what := beyond(node.build, state.level, records):
+            self.beyond.append((self.now_us, f"{node.name}: {what}"))
 
     def _digest(self, node: SimNode, machine: StateMachine, via: str) -> None:
         text = machine.digest().hex()
@@ -159,6 +168,8 @@ class Recorder:
 
     def applied(self, node: SimNode, records: Sequence[Record], index: int) -> None:
         """A node has applied an entry."""
+        if node.replica is not None:
+            self._look_beyond(node, node.replica.state, records)
         if index > self._last_index:
             self._last_index = index
             term = node.engine.engine.overlay.journal.term_at(index) if node.engine else None

@@ -88,12 +88,11 @@ def _one(seed: int, *, shrinking: bool, only: str | None) -> int:
 def _chosen(seed: int, only: str | None) -> list[Planned] | None:
     if only is None:
         return None
-    from simulation import faults, world  # noqa: PLC0415 - after the hash seed is pinned
-    from simulation.schedule import US  # noqa: PLC0415 - as above
+    from simulation import outcome  # noqa: PLC0415 - after the hash seed is pinned
 
-    begins_us, ends_us = (round(second * US) for second in world.Shape().fault_s)
     numbers = {int(number) for number in only.split(",") if number}
-    return [fault for fault in faults.plan(seed, begins_us, ends_us) if fault.number in numbers]
+    every = outcome.planned(seed, outcome.shape_of(seed))
+    return [fault for fault in every if fault.number in numbers]
 
 
 def _shrunk(done: Outcome) -> Outcome:

@@ -16,12 +16,13 @@ from simulation.crowd import Crowd
 from simulation.members import MemberPlan
 from simulation.nemesis import Nemesis
 from simulation.nodes import ADDRESSES, NAMES, SimNode
-from simulation.operators import LogWatcher, OffsetReader, Operator
+from simulation.operators import LogWatcher, OffsetReader, Operator, Upgrader
 from simulation.peers import Peers
 from simulation.process import Clock, Process, running
 from simulation.recorder import Recorder
 from simulation.schedule import US, Schedule
 from simulation.storage import OutsideStorage
+from simulation.versions import NEWER, first_builds
 from simulation.wire import Wire
 
 if TYPE_CHECKING:
@@ -42,12 +43,16 @@ CALM_US: Final = 5 * US
 
 
 class Shape(NamedTuple):
-    """How large a world is. `fault_s`: when faults may happen, in seconds from the beginning."""
+    """How large a world is. `fault_s`: when faults may happen, in seconds from the beginning.
+
+    `mixed`: its nodes are of two versions at first, and an operator wants the upgrade's end.
+    """
 
     groups: int = 3
     slots: int = 4
     fault_s: tuple[float, float] = (4.0, 54.0)
     busy: bool = True
+    mixed: bool = False
 
 
 class World:
@@ -83,7 +88,9 @@ class World:
         began = h.Began(0, h.FORMAT, "simulation", NAMES, CLOCK_ERROR, details)
         self.recorder.add(began)
         self.recorder.add(h.Phase(0, "safety"))
+        builds = first_builds(self.seed) if self.shape.mixed else {}
         for node in self.nodes.values():
+            node.installed = builds.get(node.name)
             node.start(bootstrap=True)
         self.operator: Operator | None = None
         if self.shape.busy:
@@ -102,6 +109,8 @@ class World:
         OffsetReader(self._outsider("offset-reader"), self, groups, topics)
         LogWatcher(self._outsider("watcher-all"), self, self.recorder, "")
         LogWatcher(self._outsider("watcher-one"), self, self.recorder, groups[0])
+        if self.shape.mixed:
+            Upgrader(self._outsider("upgrader"))
 
     def _plan_of(self, group: str, topic: str, name: str, *, cooperative: bool) -> MemberPlan:
         random = self.random
@@ -216,7 +225,16 @@ class World:
             and max(s.evolved_index for s in statuses) - min(s.evolved_index for s in statuses) < 50
             and all(member.is_settled for member in self.crowd.alive)
             and not self._unowned(leading[0])
+            and not self._upgrade_is_open
         )
+
+    @property
+    def _upgrade_is_open(self) -> bool:
+        """Whether all nodes run the newer version, and the level of one is still the older one."""
+        replicas = [node.replica for node in self.nodes.values() if node.build == NEWER]
+        if not self.shape.busy or len(replicas) < len(self.nodes):
+            return False
+        return any(each is None or each.state.level < NEWER.newest for each in replicas)
 
     def _unowned(self, leading: SimNode) -> list[str]:
         """Partitions on which nobody acts, of topics that somebody who is alive works on.
@@ -247,6 +265,7 @@ class World:
         unsettled = {m.who: m.phase for m in self.crowd.alive if not m.is_settled}
         unowned = [what for name in leading for what in self._unowned(self.nodes[name])]
         who = f"members that are not settled: {unsettled}, partitions of nobody: {unowned}"
+        who += ", the upgrade has not ended" if self._upgrade_is_open else ""
         return f"{who}, leaders: {leading}, nodes: {nodes}"
 
     def _finish(self) -> None:

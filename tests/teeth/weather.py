@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from simulation import faults
 from simulation.outcome import BUSY
 from simulation.schedule import US
+from simulation.versions import exchanges
 
 if TYPE_CHECKING:
     from simulation.faults import Planned
@@ -21,18 +22,19 @@ if TYPE_CHECKING:
 class Weather(NamedTuple):
     """Kinds of faults that come one after another; none named: whatever the seed brings.
 
-    `target`: at whom all are aimed; "": at whoever comes.
+    `target`: at whom all are aimed; "": at whoever comes. `mixed`: older nodes are upgraded, too.
     """
 
     kinds: tuple[str, ...]
     until_s: float
     gap_s: tuple[float, float] = (1.0, 3.0)
     target: str = ""
+    mixed: bool = False
 
     @property
     def shape(self) -> Shape:
         """The world that it happens in."""
-        return BUSY._replace(fault_s=(BUSY.fault_s[0], self.until_s))
+        return BUSY._replace(fault_s=(BUSY.fault_s[0], self.until_s), mixed=self.mixed)
 
     def faults(self, seed: int) -> list[Planned]:
         """The faults of a seed."""
@@ -45,6 +47,8 @@ class Weather(NamedTuple):
             fault = faults._one(random, len(planned) + 1, at_us, random.choice(self.kinds))
             planned.append(fault._replace(target=self.target or fault.target))
             at_us += round(random.uniform(*self.gap_s) * US)
+        if self.mixed:
+            planned += exchanges(seed, begins_us, ends_us, len(planned) + 1)
         return planned
 
 
@@ -56,4 +60,5 @@ WEATHERS: Final = {
     "frozen-clients": Weather(("client-pause", "client-cut"), 34.0, (0.3, 1.2)),
     "frozen-leaders": Weather(("pause", "leader-cut-off"), 44.0, (3.0, 5.0), "leader"),
     "lost-answers": Weather(("connections-reset", "crash", "loss"), 30.0, (0.4, 1.5)),
+    "upgrades": Weather(("crash", "partition"), 30.0, (1.0, 4.0), mixed=True),
 }

@@ -20,6 +20,7 @@ from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.runtime.time.deadline_dispatch import DeadlineDispatch
 from holdfast.runtime.time.timers import Timers
 from holdfast.server.rpc import log_service
+from holdfast.server.rpc.nodes import Nodes, Upgrade
 from holdfast.storage.codec.event_codec import decode_entry
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
@@ -263,4 +264,18 @@ def _pages(moved: Any) -> Any:
 def invariants_not_checked() -> Iterator[None]:
     """What a batch would break is not looked for before it is proposed."""
     with replaced(batch.Batch, "problems", lambda _self: ()):
+        yield
+
+
+# --- versions ---
+
+
+@seeded("S3", Simulated(("level",), "upgrades", seeds=4))
+def upgrade_ended_at_the_newest() -> Iterator[None]:
+    """The end of an upgrade raises the level to what one node can run: others cannot read on."""
+
+    def hasty(self: Nodes) -> Upgrade:
+        return Upgrade(max(build.newest for build in self._met().values()), "")
+
+    with replaced(Nodes, "upgrade", hasty):
         yield

@@ -55,10 +55,16 @@ class Nodes:
     ) -> None:
         """`troubles`: sentences that say why peers are refused now, or refuse this node.
 
-        `builds`: what each peer runs by its last greeting, also if it is away now.
+        `builds`: what each peer runs by its last greeting, also if it is away now; this node runs
+        `BUILD`, unless it is named there, too.
         """
         self._replica, self._troubles, self._builds = replica, troubles, builds
         self._peers = {peer.name: peer for peer in sorted(peers, key=lambda peer: peer.name)}
+
+    @property
+    def _own(self) -> Build:
+        """What this node runs."""
+        return self._builds().get(self._replica.node_id, BUILD)
 
     def described(self) -> a.DescribeClusterResponse:
         """Describe the cluster at this moment, for people; nothing may be decided on it."""
@@ -70,7 +76,7 @@ class Nodes:
             node=self._replica.node_id,
             commit_index=status.commit_index,
             applied_index=state.applied_index,
-            version=VERSION,
+            version=self._own.release,
             recovery_number=state.recovery_number,
             access_mode=state.access_mode or OPEN,
             digest=self._replica.chain_head,
@@ -107,7 +113,7 @@ class Nodes:
 
     def _tell_build(self, node: a.DescribedNode, seen: PeerStatus | None) -> None:
         is_own = node.name == self._replica.node_id
-        build = BUILD if is_own else self._builds().get(node.name)
+        build = self._own if is_own else self._builds().get(node.name)
         node.connected = is_own or (seen is not None and seen.connected)
         if build is not None:
             node.version = build.release
@@ -140,14 +146,15 @@ class Nodes:
         """
         met = self._met()
         return min(
-            (met[n].newest if n in met else LEVEL_MIN for n in self._peers), default=LEVEL_MAX
+            (met[n].newest if n in met else LEVEL_MIN for n in self._peers),
+            default=self._own.newest,
         )
 
     def _met(self) -> dict[str, Build]:
         """Return what each node runs that is connected with this one, and this one itself."""
         connected = {peer.peer for peer in self._replica.status().peers if peer.connected}
         met = {name: build for name, build in self._builds().items() if name in connected}
-        met[self._replica.node_id] = BUILD
+        met[self._replica.node_id] = self._own
         return met
 
     def transfer(self, node: str) -> a.TransferLeadershipResponse:

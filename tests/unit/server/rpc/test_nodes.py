@@ -155,3 +155,16 @@ def test_a_node_that_does_not_lead_does_not_tell_what_the_end_would_do() -> None
     """It is not connected with all others for sure."""
     follower = Nodes(FakeReplica(), [Peer("node-1", Address("h", 1), Address("h", 2))])
     assert not follower.described().HasField("upgrade_to")
+
+
+def test_a_node_may_run_another_build_than_its_code_is_of() -> None:
+    """As older nodes of the simulator do: the map of builds is believed of this node, too."""
+    here = Address("127.0.0.1", 1)
+    builds = {"node-1": OLD, "node-2": OURS, "node-3": OURS}
+    older = Nodes(
+        Leader(NAMES, LEVEL_MIN), [Peer(n, here, here) for n in NAMES], builds=lambda: builds
+    )
+
+    assert older.first_level() == LEVEL_MIN
+    assert "node 'node-1' runs Holdfast 0.1.0" in older.upgrade().problem
+    assert older.described().version == "0.1.0"

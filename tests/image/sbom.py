@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from packaging.requirements import Requirement
 
-WANTED: Final = f"{OURS}[server]"
+WANTED: Final = f"{OURS}[tokens]"
 _CLASSIFIER: Final = "License :: OSI Approved :: "
 
 

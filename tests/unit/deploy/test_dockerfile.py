@@ -16,7 +16,7 @@ TEXT = (DOCKER / "Dockerfile").read_text()
 PINS = pins()
 
 
-@pytest.mark.parametrize("wanted", ["holdfast[server]", "hatchling"])
+@pytest.mark.parametrize("wanted", ["holdfast[tokens]", "hatchling"])
 def test_every_package_of_the_image_is_pinned_to_a_version_that_fits(wanted: str) -> None:
     asked = needed(wanted)
     asked.pop(OURS, None)

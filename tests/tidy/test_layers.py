@@ -37,7 +37,7 @@ ALLOWED_MORE = {
     "cli.target": ["server.config.cluster_file"],
     "cli.commands.audit": ["server.audit"],
     "cli.commands.certs": ["server.security", "raft.transport.peer_names"],
-    "cli.commands.node": ["server", "raft.api"],
+    "cli.commands.node_process": ["server", "raft.api"],
     "cli.commands.node_recover": ["server.config", "runtime.backup", "storage.errors"],
     "cli.commands.backup_files": ["runtime.backup"],
     "cli.offline.backup_restore": ["runtime.backup", "storage.errors"],
@@ -69,7 +69,7 @@ LAZY = ["replay", "chaos"]
 # What of the command runs nodes, reads their disks or backups, or makes certificates; all else of
 # it loads these, and what they need, only inside a function: who asks a cluster neither waits for
 # that nor needs the [server] extra.
-CLI_SERVING = ["cli.commands.node", "cli.commands.certs"]
+CLI_SERVING = ["cli.commands.node_process", "cli.commands.certs"]
 CLI_SERVING += ["cli.commands.backup_files", "cli.commands.node_recover", "cli.offline"]
 CLI_SERVING += ["cli.local_cluster", "cli.doctor.looking"]
 CLI_LAZY = [*LAZY, *CLI_SERVING, "server", "runtime", "raft", "storage"]

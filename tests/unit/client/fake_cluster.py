@@ -267,8 +267,12 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
     async def DescribeCluster(self, request: Any, context: Any) -> Any:
         await self.group.enter("DescribeCluster", request, context)
         await self.group.describe_gate.wait()
-        told = [admin_pb2.DescribedNode(client_address=address) for address in self.group.nodes]
+        told = [
+            admin_pb2.DescribedNode(name=address, client_address=address)
+            for address in self.group.nodes
+        ]
         return admin_pb2.DescribeClusterResponse(
+            node=self.address,
             nodes=told,
             membership_index=self.group.membership_index,
             recovery_number=self.group.recovery_number,

@@ -207,5 +207,7 @@ def _role(name: str, own: str, status: Status, seen: PeerStatus | None) -> str:
         return "follower" if status.stage == "member" else status.stage
     if seen is None or not seen.connected:
         return "unknown"
-    # Only the leader knows which nodes' acks do not count yet (S19).
-    return "rebuilding" if own == status.leader and not seen.counted else "follower"
+    # Only the leader knows which voters' acks do not count yet (S19); a learner's never do.
+    is_voter = status.membership is None or name in status.membership.voter_names
+    waits = own == status.leader and is_voter and not seen.counted
+    return "rebuilding" if waits else "follower"

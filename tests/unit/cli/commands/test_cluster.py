@@ -1,4 +1,4 @@
-"""`holdfast cluster wait` ends with 0 once the cluster is whole, else with what is missing."""
+"""`holdfast cluster wait` ends with 0 once the cluster is whole; `status` shows every node."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 from click.testing import CliRunner, Result
 
+from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED
 from holdfast.cli.main import main
 from holdfast.server.config.cluster_file import NAME, ClusterFile, NodeEntry, write
+from holdfast.v1 import admin_pb2 as a
 from unit.server.nodes import served
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def waited(*, leads: bool) -> Result:
@@ -40,6 +44,37 @@ def test_what_is_missing_is_told_when_the_time_is_over() -> None:
 
     assert ended.exit_code == UNREACHED
     assert "the cluster is not whole after 0 s: none of these nodes leads" in ended.output
+
+
+def told(node: str, standings: dict[str, str]) -> a.DescribeClusterResponse:
+    """What a node tells of a cluster; each name is an address, too."""
+    nodes = [
+        a.DescribedNode(name=name, client_address=f"{name}:1", role="follower", standing=standing)
+        for name, standing in standings.items()
+    ]
+    return a.DescribeClusterResponse(node=node, nodes=nodes, membership_index=4)
+
+
+def test_s25_status_shows_who_votes_and_counts_voters_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two learners that answer make no majority of one voter of three."""
+    standings = {**dict.fromkeys(("a", "b", "c"), "voter"), "d": "learner", "e": "learner"}
+    answers = {f"{name}:1": told(name, standings) for name in ("a", "d", "e")}
+    monkeypatch.setattr(Cluster, "on_every_node", lambda *_: [*answers.items()][:1])
+    monkeypatch.setattr(Cluster, "on_node", lambda _, address, *__: answers.get(address))
+
+    shown = CliRunner().invoke(main, ["cluster", "status", "--address", "a:1"])
+
+    assert [line.split()[:4] for line in shown.output.splitlines()[:6]] == [
+        ["NODE", "ADDRESS", "STANDING", "ROLE"],
+        ["a", "a:1", "voter", "follower"],
+        ["b", "b:1", "voter", "silent"],
+        ["c", "c:1", "voter", "silent"],
+        ["d", "d:1", "learner", "follower"],
+        ["e", "e:1", "learner", "follower"],
+    ]
+    assert "2 of 3 nodes do not answer. Nothing is served until a majority, 2 " in shown.output
 
 
 def test_a_cluster_that_is_not_there_in_time_is_named(tmp_path: Path) -> None:

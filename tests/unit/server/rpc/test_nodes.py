@@ -42,13 +42,13 @@ class Leader(FakeReplica):
                 acked_index=1,
                 next_index=2,
                 streaming=name not in self.membership.voter_names,
-                counted=True,
+                counted=name in self.membership.voter_names,
                 caught_up=name not in self.membership.voter_names,
             )
             for name in NAMES[1:]
         )
         status = Status("leader", 1, "node-1", "member", 1, 1, 1, 1, 1, peers)
-        return replace(status, membership_index=7)
+        return replace(status, membership=self.membership, membership_index=7)
 
 
 def nodes(
@@ -143,6 +143,7 @@ def test_s25_a_node_tells_who_votes_who_learns_and_which_names_are_used_up() -> 
     here = Address("127.0.0.1", 1)
     told = Nodes(leader, [Peer(name, here, here) for name in NAMES]).described()
     assert [n.standing for n in told.nodes] == ["voter", "voter", "learner"]
+    assert [n.role for n in told.nodes] == ["leader", "follower", "follower"]
     assert [(n.caught_up, n.streaming) for n in told.nodes] == [
         (False, False),
         (False, False),

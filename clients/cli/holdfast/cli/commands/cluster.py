@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from holdfast.cli.commands.upgrade import upgrade
 from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, print_json
+from holdfast.cli.nodes.every_node import VOTER, named_by, seen_by
 from holdfast.cli.options import as_json, asks_cluster, finds_cluster, refuse, show_json, table
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.readiness import unready
@@ -22,6 +23,7 @@ from holdfast.v1 import admin_pb2 as a
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from holdfast.cli.nodes.every_node import Seen
     from holdfast.cli.target import Target
 
 _folder = click.Path(file_okay=False, path_type=Path)
@@ -84,60 +86,61 @@ def start(
 @asks_cluster
 def status(cluster: Cluster, *, as_json: bool) -> None:
     """Show every node, as it sees itself."""
-    seen = cluster.on_every_node(a.DescribeClusterRequest(), a.DescribeClusterResponse)
+    seen = seen_by(cluster)
     if as_json:
         print_json(
             [
                 {
-                    "name": one.node if one else cluster.name_of(address),
-                    "address": address,
-                    "answer": plain(one) if one else None,
+                    "name": one.name,
+                    "address": one.address,
+                    "standing": one.standing,
+                    "answer": plain(one.answer) if one.answer else None,
                 }
-                for address, one in seen
+                for one in seen
             ]
         )
     else:
-        table(
-            ("NODE", "ADDRESS", "ROLE", "TERM", "APPLIED", "COMMITTED", "VERSION", "LEVEL"),
-            (_line(cluster.name_of(address), address, one) for address, one in seen),
-        )
-        for one in (one for _, one in seen if one):
-            for trouble in one.holdfast.message.splitlines():
-                say(f"NOTE: {one.node}: {trouble}")
-        if open_to_all := _open_to_all([one for _, one in seen]):
-            say(f"NOTE: {open_to_all}")
-        if lacking := _lacking([one for _, one in seen]):
-            say(f"NOTE: {lacking}")
-    if not any(one for _, one in seen):
+        table(_HEAD, map(_line, seen))
+        for answer in (one.answer for one in seen if one.answer):
+            for trouble in answer.holdfast.message.splitlines():
+                say(f"NOTE: {answer.node}: {trouble}")
+        for note in filter(None, (_open_to_all(seen), _lacking(seen))):
+            say(f"NOTE: {note}")
+    if not any(one.answer for one in seen):
         fail(f"no node answered; last: {cluster.last_failure}", UNREACHED)
 
 
-def _open_to_all(seen: Sequence[a.DescribeClusterResponse | None]) -> str:
+_HEAD: Final = (
+    *("NODE", "ADDRESS", "STANDING", "ROLE", "TERM", "APPLIED", "COMMITTED", "VERSION", "LEVEL"),
+)
+
+
+def _open_to_all(seen: Sequence[Seen]) -> str:
     """Say that nothing is refused, as in a cluster of an older version; empty: it is."""
-    if not any(one and one.access_mode == "open" for one in seen):
+    if not any(one.answer and one.answer.access_mode == "open" for one in seen):
         return ""
     return "everybody with a certificate may do everything (access mode open); see `holdfast acl`"
 
 
-def _lacking(seen: Sequence[a.DescribeClusterResponse | None]) -> str:
-    """Say that no majority is left, by what the others tell of all nodes; empty: one may be."""
-    nodes = max((len(one.nodes) for one in seen if one), default=0)
-    silent = sum(one is None for one in seen)
-    needed = nodes // 2 + 1
-    if nodes == 0 or nodes - silent >= needed:
+def _lacking(seen: Sequence[Seen]) -> str:
+    """Say that no majority is left of the voters, as far as somebody tells of them."""
+    voters = [one for one in seen if one.standing == VOTER]
+    silent, needed = sum(one.answer is None for one in voters), len(voters) // 2 + 1
+    if not any(one.answer for one in seen) or len(voters) - silent >= needed:
         return ""
     return (
-        f"{silent} of {nodes} nodes do not answer. Nothing is served until a majority, "
+        f"{silent} of {len(voters)} nodes do not answer. Nothing is served until a majority, "
         f"{needed} nodes, runs"
     )
 
 
-def _line(name: str, address: str, one: a.DescribeClusterResponse | None) -> tuple[object, ...]:
+def _line(seen: Seen) -> tuple[object, ...]:
+    one = seen.answer
     if one is None:
-        return (name, address, "silent", *"-----")
+        return (seen.name, seen.address, seen.standing, "silent", *"-----")
     role = next((node.role for node in one.nodes if node.name == one.node), "unknown")
     place = one.term, one.applied_index, one.commit_index
-    return (one.node, address, role, *place, one.version, one.level or "-")
+    return (one.node, seen.address, seen.standing, role, *place, one.version, one.level or "-")
 
 
 @cluster.command()
@@ -154,13 +157,13 @@ def wait(find: Callable[[], Target], *, seconds: float) -> None:
     """Wait until the cluster is whole: between the restarts of two nodes, and in scripts.
 
     Every node that is named answers and follows one leader, none rebuilds, and each has applied
-    what is committed. Ends with 3 if that does not come about in time, and says what is missing. A
-    local cluster that is just being started counts as well: it has no cluster.json yet.
+    what is committed; one that was removed is passed over. Ends with 3 if that does not come about
+    in time, and says what is missing. A local cluster that is just being started counts as well: it
+    has no cluster.json yet.
     """
     ends_at = time.monotonic() + seconds
     with Cluster(_awaited(find, ends_at)) as cluster:
-        asked = a.DescribeClusterRequest(), a.DescribeClusterResponse
-        while missing := unready(cluster.on_every_node(*asked)):
+        while missing := unready(named_by(cluster)):
             _rest(ends_at, f"the cluster is not whole after {seconds:g} s: {missing}")
 
 

@@ -1,44 +1,38 @@
-"""`holdfast node`: one node in the foreground; or what is done with a stopped node's disk.
+"""`holdfast node`: a node in the foreground, its disk when it is stopped, or which nodes there are.
 
-Most of a node is loaded in `_serve`, while its data directory is checked. What stands at the head
-of this file is what the check needs.
+What a subcommand needs is loaded when it is called: a node that starts has no use for what asks a
+cluster, and who asks a cluster need not have the packages of a node.
 """
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
-from holdfast.cli.ending import STOPPED, fail
-from holdfast.server.config.node_config import CannotStart, ConfigError, NodeConfig, granting, load
-from holdfast.server.process import gc_tuning, logs
-from holdfast.server.process.open_files import raise_limit
-from holdfast.server.process.opening import begin_to_open
-
-if TYPE_CHECKING:
-    from holdfast.server.process.opening import Opening
-
-LOADED_LATER: Final = (
-    *("aiohttp", "cryptography", "grpc_health", "grpc_reflection"),
-    *("prometheus_client", "pysyncobj", "uvloop"),
-)
-"""Packages of the [server] extra that `_serve` loads; aiohttp and prometheus_client only where
-there is an HTTP port. One that is missing is told before anything else, as is lmdb, which is loaded
-above."""
-
-for _package in LOADED_LATER:
-    if find_spec(_package) is None:
-        raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
-
-
+_CHANGES: Final = ("add", "promote", "remove", "replace")
+"""The commands of `nodes.changes`."""
 _file = click.Path(path_type=Path)
 
 
-@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND [ARGS]...]")
+class _Commands(click.Group):
+    """Loads the commands that ask a cluster when one of them is looked up."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the names, in the order of the help."""
+        return [*_CHANGES, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command by its name."""
+        if cmd_name not in _CHANGES:
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = getattr(import_module("holdfast.cli.nodes.changes"), cmd_name)
+        return found
+
+
+@click.group(cls=_Commands, invoke_without_command=True, subcommand_metavar="[COMMAND [ARGS]...]")
 @click.option("--config", "file", type=_file, help="The node's TOML file.  [required]")
 @click.option(
     "--bootstrap", is_flag=True, help="This cluster is new: an empty directory may begin."
@@ -69,35 +63,19 @@ def node(
     bootstrap: bool,
     rebuild: bool,
 ) -> None:
-    """Run one node until SIGTERM or SIGINT."""
+    """Run one node; add, promote, remove and replace nodes.
+
+    Without a command it runs the node of --config until SIGTERM or SIGINT.
+    """
     if context.invoked_subcommand is not None:
         return
     if file is None:
         raise click.UsageError("Missing option '--config'.", context)
-    gc_tuning.begin_start()
-    try:
-        config = granting(load(file, os.environ, overrides), grant_admin)
-        logs.configure(config.name, config.logger_level, config.logger_format)
-        raise_limit()
-        opening = begin_to_open(config, bootstrap=bootstrap, rebuild=rebuild)
-        _serve(config, file, opening, failpoints)
-    except (ConfigError, CannotStart) as error:
-        fail(str(error))
+    from holdfast.cli.commands import node_process  # noqa: PLC0415 - needs the [server] extra
 
-
-def _serve(config: NodeConfig, file: Path, opening: Opening, failpoints: Path | None) -> None:
-    """Load the rest of a node, while its directory is checked, and serve."""
-    import uvloop  # noqa: PLC0415 - as said above
-
-    from holdfast.raft.api import EngineStopped  # noqa: PLC0415 - as said above
-    from holdfast.server.config import cluster_file  # noqa: PLC0415 - as said above
-    from holdfast.server.process.serve import serve  # noqa: PLC0415 - as said above
-
-    shared = file.resolve().parent.parent / cluster_file.NAME
-    try:
-        uvloop.run(serve(config, shared, opening, failpoints))
-    except EngineStopped as error:
-        fail(f"the node stopped, because going on could lose or fork data: {error}", STOPPED)
+    node_process.run(
+        node_process.Asked(file, overrides, grant_admin, failpoints, bootstrap, rebuild)
+    )
 
 
 @node.command()
@@ -136,6 +114,6 @@ def recover(
     number, every member joins anew, and disks from before are refused.
     """
     del from_survivor  # it is required: nobody recovers by accident
-    from holdfast.cli.commands import node_recover  # noqa: PLC0415 - a node that runs needs it not
+    from holdfast.cli.commands import node_recover  # noqa: PLC0415 - needs the [server] extra
 
     node_recover.recover(file, seeds, recovery_number, confirmed)

@@ -353,10 +353,6 @@ def _checked(config: NodeConfig) -> NodeConfig:
             f"[cluster.peers.{config.name}] or correct the name"
         )
     _refuse_long_names(config)
-    if len(config.peers) % 2 == 0:
-        raise ConfigError(
-            f"a cluster of {len(config.peers)} nodes is no safer than one less; use 1, 3 or 5"
-        )
     _refuse_raft_times(config.heartbeat_ms, config.election_min_ms, config.election_max_ms)
     _refuse_open_insecure(config)
     _refuse_unknown_token_ports(config)

@@ -6,6 +6,7 @@ of this file is what the check needs.
 
 from __future__ import annotations
 
+import logging
 import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.server.process.opening import Opening
+
+logger = logging.getLogger(__name__)
 
 LOADED_LATER: Final = (
     *("aiohttp", "cryptography", "grpc_health", "grpc_reflection"),
@@ -52,10 +55,23 @@ def run(asked: Asked) -> None:
         config = granting(load(asked.file, os.environ, asked.overrides), asked.grant_admin)
         logs.configure(config.name, config.logger_level, config.logger_format)
         raise_limit()
+        _warn_of_even_size(config, bootstrap=asked.bootstrap)
         opening = begin_to_open(config, bootstrap=asked.bootstrap, rebuild=asked.rebuild)
         _serve(config, asked.file, opening, asked.failpoints)
     except (ConfigError, CannotStart) as error:
         fail(str(error))
+
+
+def _warn_of_even_size(config: NodeConfig, *, bootstrap: bool) -> None:
+    """Warn of a beginning with an even number of nodes, which is well only in passing (S25)."""
+    count = len(config.peers)
+    if bootstrap and count % 2 == 0:
+        logger.warning(
+            "[cluster.peers] names %d nodes: a cluster of so many is no safer than one of %d. "
+            "Begin with 1, 3 or 5",
+            count,
+            count - 1,
+        )
 
 
 def _serve(config: NodeConfig, file: Path, opening: Opening, failpoints: Path | None) -> None:

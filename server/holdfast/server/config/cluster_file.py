@@ -1,6 +1,7 @@
 """`cluster.json`: where the nodes of a local cluster are, for programs. Written by rename.
 
-Present exactly while the cluster serves; a node that is brought back replaces its pid in it.
+Present exactly while the cluster serves; a node that is brought back replaces its pid in it, one
+that is new enters itself, and one that was removed is taken out.
 
 Commands and nodes of different versions read it and write it again. So its fields are never removed
 and keep their meaning; a field that a version does not know is skipped by it, and kept. Version 0.1
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
 Entry = TypeVar("Entry", "NodeEntry", "TlsEntry", "ClusterFile")
@@ -99,11 +100,12 @@ def _entry(kind: type[Entry], raw: Mapping[str, Any]) -> Entry:
     return kind(**known, unknown=unknown)
 
 
-def replace_pid(path: Path, name: str, cluster_id: str) -> None:
-    """Enter this process's id for a node that came back to a running local cluster.
+def enter(path: Path, cluster_id: str, node: NodeEntry, http_address: str = "") -> None:
+    """Enter a node that serves now into the file of a running local cluster.
 
-    Several nodes may come back at once, so each reads and writes under the lock of the directory.
-    Blocks while another process has the lock.
+    Of one that came back its process id is replaced; one that is new there is added. Several may
+    come at once, so each reads and writes under the lock of the directory. Blocks while another
+    process has the lock.
     """
     no_local_cluster = contextlib.suppress(OSError, ValueError)  # none runs here
     if not path.exists():
@@ -111,11 +113,30 @@ def replace_pid(path: Path, name: str, cluster_id: str) -> None:
     with no_local_cluster, _alone(path.parent):
         content = read(path)
         if content.cluster_id == cluster_id:
-            nodes = (
-                replace(node, pid=os.getpid()) if node.name == name else node
-                for node in content.nodes
-            )
-            write(path, replace(content, nodes=tuple(nodes)))
+            write(path, _with(content, node, http_address))
+
+
+def _with(content: ClusterFile, new: NodeEntry, http_address: str) -> ClusterFile:
+    if any(node.name == new.name for node in content.nodes):
+        nodes = (replace(n, pid=new.pid) if n.name == new.name else n for n in content.nodes)
+        return replace(content, nodes=tuple(nodes))
+    http = {new.name: http_address} if http_address else {}
+    return replace(
+        content,
+        nodes=(*content.nodes, new),
+        http_addresses={**content.http_addresses, **http},
+    )
+
+
+def leave_out(path: Path, names: Collection[str]) -> None:
+    """Take removed nodes out of the file, as `enter` enters them."""
+    no_local_cluster = contextlib.suppress(OSError, ValueError)
+    with no_local_cluster, _alone(path.parent):
+        content = read(path)
+        nodes = tuple(node for node in content.nodes if node.name not in names)
+        http = {n: at for n, at in content.http_addresses.items() if n not in names}
+        if nodes != content.nodes:
+            write(path, replace(content, nodes=nodes, http_addresses=http))
 
 
 @contextlib.contextmanager

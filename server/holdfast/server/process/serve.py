@@ -114,7 +114,7 @@ async def _serve(
         if tokens:
             tokens.start()
         gc_tuning.settle()
-        await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
+        await asyncio.to_thread(_enter, shared, config)
         supervisor.serving()
         await asyncio.wait((asked, node.stopped_because), return_when=asyncio.FIRST_COMPLETED)
         broken = node.stopped_because.done()  # read now, since our own close ends the log, too
@@ -133,6 +133,19 @@ async def _serve(
     if contradicted:
         raise EngineStopped(contradicted)
     logger.info("stopped")
+
+
+def _enter(shared: Path, config: NodeConfig) -> None:
+    """Enter this node into the file of a local cluster, if one runs here."""
+    node = cluster_file.NodeEntry(
+        config.name,
+        str(config.client_address),
+        str(config.peer_address),
+        os.getpid(),
+        str(shared.parent / config.name),
+    )
+    http = str(config.http_address) if config.http_address else ""
+    cluster_file.enter(shared, config.cluster_id, node, http)
 
 
 def _token_port(config: NodeConfig, watch: CertificateWatch | None) -> TokenPort | None:

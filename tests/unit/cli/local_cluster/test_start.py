@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli.local_cluster import layout
+from holdfast.cli.local_cluster import layout, standing
 from holdfast.cli.local_cluster import start as local_start
+from holdfast.cli.local_cluster.disks import Disks
+from holdfast.cli.local_cluster.standing import Standing
 from holdfast.cli.main import main
+from holdfast.server.config.node_config import load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,3 +94,63 @@ def test_a_cluster_that_never_served_does_not_end_as_one_that_was_stopped(
 
     assert ended.exit_code == 130
     assert "before the cluster served" in ended.stderr
+
+
+@pytest.fixture
+def started(local: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The configurations that are started."""
+    found: list[Path] = []
+
+    def begun(directory: Path, files: list[Path], *_: object) -> Idle:
+        assert directory == local
+        found.extend(files)
+        return Idle()
+
+    monkeypatch.setattr(local_start, "LocalCluster", begun)
+    return found
+
+
+def test_a_removed_node_is_not_brought_back(local: Path, started: list[Path]) -> None:
+    """S25: it would only ask for votes until it is told that it is out."""
+    standing.write(local, Standing(("node-2", "node-3"), (), ("node-1",), 9))
+    ended = CliRunner().invoke(main, ["cluster", "start", "--dir", str(local)])
+
+    assert [file.parent.name for file in started] == ["node-2", "node-3"]
+    assert "node-1 was removed from the cluster (nodes.json), and is not started" in ended.output
+
+
+def test_a_node_that_is_laid_out_only_is_not_waited_for(local: Path, started: list[Path]) -> None:
+    """Nobody leads it before it is added. One that has data was added, whatever was noted."""
+    standing.write(local, Standing(("node-1",), ()))
+    (local / "node-3" / "data").mkdir()
+    (local / "node-3" / "data" / "something").touch()
+    ended = CliRunner().invoke(main, ["cluster", "start", "--dir", str(local)])
+
+    assert [file.parent.name for file in started] == ["node-1", "node-3"]
+    assert "node-2 is laid out, and no node of the cluster yet" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("known", "needed", "absent"),
+    [
+        (None, 2, []),
+        (Standing(("node-1", "node-2", "node-3", "node-4", "node-5")), 3, ["node-4", "node-5"]),
+        (Standing(("node-1",), ("node-2",), ("node-3",)), 1, []),
+    ],
+)
+def test_a_majority_is_one_of_the_voters_that_there_were(
+    local: Path, known: Standing | None, needed: int, absent: list[str]
+) -> None:
+    """S25: the files say where the cluster began; a learner counts for nothing."""
+    configs = [load(file, {}, ()) for file in layout.existing(local)]
+    disks = Disks(local, configs, known)
+
+    assert (disks.needed, disks.absent) == (needed, absent)
+
+
+def test_a_learner_without_data_does_not_keep_the_voters_from_a_start(local: Path) -> None:
+    configs = [load(file, {}, ()) for file in layout.existing(local)]
+    disks = Disks(local, configs, Standing(("node-1",), ("node-2", "node-3")))
+    disks.lacking = lambda: {"node-2": "is empty", "node-3": "is empty"}  # type: ignore[method-assign]  # of two learners
+
+    disks.refuse_lost_majority()

@@ -16,8 +16,9 @@ from holdfast.server.config.cluster_file import (
     ClusterFile,
     NodeEntry,
     TlsEntry,
+    enter,
+    leave_out,
     read,
-    replace_pid,
     write,
 )
 
@@ -63,7 +64,8 @@ def test_no_node_takes_out_another_ones_pid(
 
     monkeypatch.setattr(cluster_file, "read", slow_read)
     monkeypatch.setattr(cluster_file, "write", slow_write)
-    threads = [threading.Thread(target=replace_pid, args=(path, name, "c")) for name in names]
+    back = [NodeEntry(name, "", "", os.getpid(), "") for name in names]
+    threads = [threading.Thread(target=enter, args=(path, "c", node)) for node in back]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -82,9 +84,31 @@ def test_what_a_newer_version_wrote_is_skipped_and_kept(tmp_path: Path) -> None:
     path.write_text(json.dumps(written))
 
     assert [each.client_address for each in read(path).nodes] == ["x:1"]
-    replace_pid(path, "n", "c")
+    enter(path, "c", NodeEntry("n", "x:1", "x:2", os.getpid(), "/n"))
     back = {**written, "nodes": [{**node, "pid": os.getpid()}], "http_addresses": {}}
     assert json.loads(path.read_text()) == back
+
+
+def test_a_new_node_enters_itself_and_a_removed_one_is_taken_out(tmp_path: Path) -> None:
+    """S25: commands that read the file must find who is there, and ask nobody who is not."""
+    path = tmp_path / cluster_file.NAME
+    first, new = (NodeEntry(f"node-{n}", f"x:{n}", f"y:{n}", n, f"/{n}") for n in (1, 4))
+    write(path, ClusterFile("c", (first,), None, {"node-1": "z:1"}))
+
+    enter(path, "another", new, "z:4")
+    assert read(path).nodes == (first,)
+    enter(path, "c", new, "z:4")
+    assert read(path).nodes == (first, new)
+    leave_out(path, {"node-1"})
+    assert read(path).nodes == (new,)
+    assert read(path).http_addresses == {"node-4": "z:4"}
+
+
+def test_where_no_local_cluster_runs_nothing_is_entered(tmp_path: Path) -> None:
+    enter(tmp_path / cluster_file.NAME, "c", NodeEntry("n", "x:1", "x:2", 1, "/n"))
+    leave_out(tmp_path / cluster_file.NAME, {"n"})
+
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_the_first_version_can_read_what_this_one_writes(tmp_path: Path) -> None:

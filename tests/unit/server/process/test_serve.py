@@ -81,7 +81,7 @@ def serve_until_asked(
         future.set_result(None)
         return future
 
-    nothing = SimpleNamespace(settle=lambda: None, replace_pid=lambda *_: None)
+    nothing = SimpleNamespace(settle=lambda: None)
     stands_in = {
         "bind": lambda *_: None,
         "_log_config": lambda *_: None,
@@ -91,7 +91,7 @@ def serve_until_asked(
         "_metrics": lambda *_: None,
         "_until_signal": asked,
         "gc_tuning": nothing,
-        "cluster_file": nothing,
+        "_enter": lambda *_: None,
     }
     for name, instead in stands_in.items():
         monkeypatch.setattr(served, name, instead)

@@ -81,6 +81,21 @@ def start(
     )
 
 
+@cluster.command("add-node")
+@click.option("--dir", "directory", required=True, type=_folder)
+@click.option("--name", help="Its name; default: node- and the next number.")
+@click.option("--port-base", type=click.IntRange(1, 65_533), help="First port; default: free ones.")
+def add_node(directory: Path, name: str | None, port_base: int | None) -> None:
+    """Lay one more node out for a local cluster, whether that runs or not.
+
+    Makes its folder in DIR, with configuration and certificate, and starts nothing. Its three ports
+    are for clients, for peers and for HTTP, in this order.
+    """
+    from holdfast.cli.local_cluster import one_more  # noqa: PLC0415 - needs the [server] extra
+
+    one_more.run(directory, name, port_base)
+
+
 @cluster.command()
 @as_json
 @asks_cluster

@@ -16,21 +16,29 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
+    from holdfast.cli.local_cluster.standing import Standing
     from holdfast.server.config.node_config import NodeConfig
 
 
 class Disks:
     """The data directories of a local cluster's nodes. Changes nothing."""
 
-    def __init__(self, directory: Path, configs: Sequence[NodeConfig]) -> None:
-        """`configs`: the existing configurations; they name all nodes, also absent ones."""
+    def __init__(
+        self, directory: Path, configs: Sequence[NodeConfig], known: Standing | None = None
+    ) -> None:
+        """`configs`: the existing configurations; they name all nodes, also absent ones.
+
+        `known`: which nodes there were when the cluster last served, if that was noted.
+        """
         self._directory, self._configs = directory, configs
-        names = {peer.name for config in configs for peer in config.peers}
-        self.count = len(names)
-        """How many nodes the cluster has, whether or not they are here."""
+        names = frozenset(peer.name for config in configs for peer in config.peers)
+        self.voters = frozenset(known.voters) if known else names
+        """The nodes that count, whether or not they are here."""
+        self.count = len(self.voters)
         self.needed = self.count // 2 + 1
         """A majority."""
-        self.absent = sorted(names - {config.name for config in configs})
+        nodes = known.nodes if known else names
+        self.absent = sorted(nodes - {config.name for config in configs})
         """The nodes whose configuration is not there."""
 
     def lacking(self) -> dict[str, str]:
@@ -65,7 +73,8 @@ class Disks:
 
     def refuse_lost_majority(self) -> None:
         """Raise CannotStart if no majority would have the data that the others lack."""
-        lacking = self.lacking() if self.count > 1 else {}
+        found = self.lacking() if self.count > 1 else {}
+        lacking = {name: lack for name, lack in found.items() if name in self.voters}
         if self.count - len(lacking) < self.needed:
             raise CannotStart(
                 f"the data of {_and(list(lacking))} is not there: {'; '.join(lacking.values())}. "

@@ -4,6 +4,7 @@ DIR/authority/           the authority's certificate and key; not needed to run
 DIR/client/              certificate for commands and programs of this machine
 DIR/<name>/node.toml     the node's configuration;  DIR/<name>/data its data
 DIR/cluster.json         where the nodes are, while they serve (`cluster_file`)
+DIR/nodes.json           which nodes there were when the cluster last served (`standing`)
 DIR/formed               exists from when all nodes of the new cluster have served
 DIR/cluster.lock         locked by the command that runs the cluster, or lays it out
 DIR/unfinished           exists while the first three are made

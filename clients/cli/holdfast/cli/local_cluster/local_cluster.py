@@ -8,6 +8,7 @@ that cannot start, or dies, is reported with advice how to bring it back, and no
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
 import signal
 import subprocess
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
+from holdfast.cli.local_cluster import standing
 from holdfast.cli.local_cluster.disks import Disks
 from holdfast.cli.local_cluster.layout import CLIENT_FOLDER, FORMED_NAME
 from holdfast.cli.local_cluster.node_log import NodeLog
+from holdfast.cli.local_cluster.nodes_watch import NodesWatch
 from holdfast.client import Tls
 from holdfast.client._rpc.channel import OPTIONS
 from holdfast.server.config import cluster_file
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 START_SECONDS: Final = 60.0
 """How long all nodes may take until they serve."""
 LOOK_SECONDS: Final = 0.1
+NODES_SECONDS: Final = 1.0
+"""Between two looks at which nodes there are."""
 
 
 class LocalCluster:
@@ -57,7 +62,9 @@ class LocalCluster:
         self._rebuild = frozenset(rebuild)
         self._configs = {file.resolve(): load(file, {}, ()) for file in files}
         self._formed = self._directory / FORMED_NAME
-        self._disks = Disks(self._directory, list(self._configs.values()))
+        self._disks = Disks(
+            self._directory, list(self._configs.values()), standing.read(self._directory)
+        )
         self._logs = {c.name: NodeLog(self._directory / c.name) for c in self._configs.values()}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._out: dict[str, str] = {}
@@ -143,7 +150,7 @@ class LocalCluster:
             raise CannotStart(told)
         if self._disks.count == 1:
             raise CannotStart(told)
-        if self._disks.count - len(self._out) < self._disks.needed:
+        if self._disks.count - len(self._disks.voters & self._out.keys()) < self._disks.needed:
             raise CannotStart(
                 f"{told}. The cluster cannot serve: {self._disks.needed} of {self._disks.count} "
                 "nodes are needed, with their data. Bring back what these lack; --rebuild "
@@ -170,7 +177,7 @@ class LocalCluster:
         until = time.monotonic() + START_SECONDS
         waiting = {config.name: config for config in self._configs.values()}
         with contextlib.ExitStack() as stack:
-            stubs = {name: self._stub(config, stack) for name, config in waiting.items()}
+            stubs = {n: self._stub(str(c.client_address), stack) for n, c in waiting.items()}
             while waiting and not self._asked_to_stop:
                 for name in [name for name in waiting if _serves(stubs[name])]:
                     del waiting[name]
@@ -234,11 +241,8 @@ class LocalCluster:
         directory = shlex.quote(str(self._directory))
         return f"holdfast cluster start --dir {directory} --rebuild {name}"
 
-    def _stub(
-        self, config: NodeConfig, stack: contextlib.ExitStack
-    ) -> admin_pb2_grpc.AdminServiceStub:
-        address = str(config.client_address)
-        if config.tls is None:
+    def _stub(self, address: str, stack: contextlib.ExitStack) -> admin_pb2_grpc.AdminServiceStub:
+        if next(iter(self._configs.values())).tls is None:
             channel = grpc.insecure_channel(address, OPTIONS)
         else:
             channel = grpc.secure_channel(address, self._client_credentials(), OPTIONS)
@@ -284,15 +288,33 @@ class LocalCluster:
         )
 
     def _watch(self) -> None:
-        """Report each death once; stop when asked."""
-        dead = set(self._out)
-        while not self._asked_to_stop:
-            for name, process in self._processes.items():
-                if name not in dead and process.poll() is not None:
+        """Report each end of a node once; note which nodes there are; stop when asked."""
+        dead, looked_at = set(self._out), 0.0
+        with contextlib.ExitStack() as stack:
+            nodes = NodesWatch(
+                self._directory, functools.cache(lambda address: self._stub(address, stack))
+            )
+            while not self._asked_to_stop:
+                ended = [
+                    name
+                    for name, process in self._processes.items()
+                    if name not in dead and process.poll() is not None
+                ]
+                if ended or time.monotonic() - looked_at >= NODES_SECONDS:
+                    nodes.look()
+                    looked_at = time.monotonic()
+                for name in ended:
                     dead.add(name)
-                    self._say(f"{name} died: {self._manner(name, process.returncode)}")
-                    self._say(self._bringing_back(name))
-            time.sleep(LOOK_SECONDS)
+                    self._tell_end(name, removed=nodes.is_removed(name))
+                time.sleep(LOOK_SECONDS)
+
+    def _tell_end(self, name: str, *, removed: bool) -> None:
+        """Say that a node has ended: for good, or how, and what brings it back."""
+        if removed:
+            self._say(f"{name} was removed from the cluster, and has stopped")
+            return
+        self._say(f"{name} died: {self._manner(name, self._processes[name].returncode)}")
+        self._say(self._bringing_back(name))
 
     def _manner(self, name: str, returncode: int) -> str:
         if returncode < 0:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.cli.ending import fail
 from holdfast.cli.entry import INTERRUPTED
-from holdfast.cli.local_cluster import layout
+from holdfast.cli.local_cluster import layout, standing
 from holdfast.cli.local_cluster.cluster_lock import claimed
 from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from holdfast.cli.render.speaking import say
-from holdfast.server.config.node_config import CannotStart, ConfigError
+from holdfast.server.config.node_config import CannotStart, ConfigError, load
+from holdfast.storage.directory.data_directory import is_empty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,12 +48,35 @@ def run(directory: Path, asked: Asked) -> None:
                 layout.lay_out(directory, planned or asked.plan())
             else:
                 _say_ignored(directory, layout.existing(directory), asked)
-            files = layout.existing(directory)
+            files = _serving(directory, layout.existing(directory))
             served = LocalCluster(directory, files, say, asked.rebuild).run()
     except (ConfigError, CannotStart) as error:
         fail(str(error))
     if not served:
         fail("told to stop before the cluster served", INTERRUPTED)
+
+
+def _serving(directory: Path, files: Sequence[Path]) -> list[Path]:
+    """Leave out removed nodes, and those that were laid out and are none of the cluster yet."""
+    known = standing.read(directory)
+    if known is None:
+        return [*files]
+    chosen = []
+    for file in files:
+        config = load(file, {}, ())
+        if config.name in known.removed:
+            say(
+                f"{config.name} was removed from the cluster ({standing.NAME}), and is not "
+                f"started; {file.parent} is not needed any more"
+            )
+        elif config.name not in known.nodes and is_empty(config.data_dir):
+            say(
+                f"{config.name} is laid out, and no node of the cluster yet: start it with "
+                f"--rebuild, and take it in with `holdfast node add {config.name}`"
+            )
+        else:
+            chosen.append(file)
+    return chosen
 
 
 def _say_ignored(directory: Path, files: Sequence[Path], asked: Asked) -> None:

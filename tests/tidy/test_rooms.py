@@ -55,7 +55,7 @@ ORDER = {
         "wire": ["api", "messages"],
         "api": ["messages", "membership"],
         "thread": ["api"],
-        "transport": ["api", "messages", "wire"],
+        "transport": ["api", "messages", "membership", "wire"],
         "core": ["api", "messages", "membership"],
         "pysyncobj": ["api", "messages", "membership", "core"],
         "open": ["api", "pysyncobj", "thread", "transport"],

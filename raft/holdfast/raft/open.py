@@ -39,14 +39,16 @@ class LogConfig:
     cluster_id: str
     node_id: str
     listen: str
-    """The own peer address, host:port."""
+    """Where the peer port listens, host:port."""
     peers: dict[str, str]
-    """The peer addresses of the other nodes by node id."""
+    """The peer addresses of the other nodes by node id, with which the cluster begins (S25)."""
     tls: PeerTls | None
     """None: loopback only."""
     settings: Settings
     connections_max: int = CONNECTIONS_MAX
     """How many connections the peer port takes before they have greeted."""
+    reached_at: str = ""
+    """Where other nodes reach this one, host:port; empty: where it listens."""
     clients_at: str = ""
     """Where this node serves clients, host:port; told to clients that call the peer port."""
     build: Build = UNTOLD
@@ -83,6 +85,7 @@ class PeerCalls:
             config.build,
             lineage,
         )
+        self.transport.tell_address(config.reached_at or config.listen)
         self.transport.send_clients_to(config.clients_at)
         self.transport.end_connections_after(config.connection_seconds)
 
@@ -183,6 +186,8 @@ def open_log(
         notes=NotesFile(directory.journal_path),
         bootstrap=directory.bootstrapping,
     )
+    calls.transport.follow(engine.membership)
+    engine.on_membership(calls.transport.follow)
     return OpenLog(engine, EngineThread(engine, config.node_id), calls, journal.syncs)
 
 

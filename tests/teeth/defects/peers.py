@@ -37,7 +37,7 @@ def foreign_certificate_accepted() -> Iterator[None]:
     def problem(self: Identity, told: Greeting, connection: socket.socket) -> str:
         del connection
         is_meant = told.addressee == self.node and told.cluster_id == self.cluster_id
-        return "" if is_meant and told.sender in self.peers else "another node is meant"
+        return "" if is_meant and told.sender in self.peers.names else "another node is meant"
 
     with replaced(Identity, "dialler_problem", problem):
         yield

@@ -13,13 +13,13 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from holdfast.raft.api import BadMessage
 from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.connections import ConnectionEnded
-from holdfast.raft.transport.frames import pack
-from holdfast.raft.transport.guests import Guest
+from holdfast.raft.transport.frames import FrameReader, pack
 from holdfast.raft.transport.identity import Identity
 from holdfast.raft.transport.listening import TransportFailed, listen
 from holdfast.raft.transport.peer_trouble import Trouble
@@ -27,9 +27,9 @@ from holdfast.raft.transport.poller import READABLE, WRITABLE, Poller
 from holdfast.raft.transport.tls import ENDED, GRPC, TlsUnusable
 from holdfast.raft.transport.wrong_port import PREFACE, WrongPort
 from holdfast.raft.wire.greeting import (
+    BYTES_MAX,
     OVER_GRPC,
     Greeting,
-    Versions,
     decode_greeting,
     encode_answer,
     encode_refusal,
@@ -43,15 +43,65 @@ _PIECE: Final = 16 * 1024
 _LOOK_SECONDS: Final = 0.1
 """How often those are turned out whose time is over."""
 _OTHER_FILES: Final = "correct the files in the section tls of its configuration"
+_IGNORED: Final = 16 * 1024
+
+
+class Guest:
+    """A connection before it is accepted, or while it is told why it is not.
+
+    It does what can be done without waiting. The port's thread only.
+    """
+
+    __slots__ = ("connection", "events", "goodbye", "host", "next", "reader", "since", "until")
+
+    def __init__(self, connection: socket.socket, step: Callable[[Guest], bool], host: str) -> None:
+        """`step`: what is done first. `host`: the address that it came from, without the port."""
+        self.host, self.connection, self.next = host, connection, step
+        """What is done when there is something to read; True if more can be done at once."""
+        self.events = 0
+        """What the poller watches for; 0: not this connection."""
+        self.since = time.monotonic()
+        self.until = self.since + peer_options.HANDSHAKE_SECONDS
+        self.goodbye: Callable[[], bytes] | None = None
+        """What is said when the time is over, if anything."""
+        self.reader = FrameReader(BYTES_MAX)
+
+    def received(self, most: int) -> bytes:
+        """Return what has arrived. Raises ConnectionEnded, and BlockingIOError for nothing."""
+        piece = self.connection.recv(most)
+        if not piece:
+            raise ConnectionEnded("the other side closed it")
+        return piece
+
+    def say(self, data: bytes) -> bool:
+        """Send a few bytes; False if there is no room for them, as for who reads nothing."""
+        try:
+            return self.connection.send(data) == len(data)
+        except OSError:
+            return False
+
+    def leave(self) -> None:
+        """Write no more, and wait for a moment until the other side has read and closes."""
+        with suppress(OSError):
+            socket.socket.shutdown(self.connection, socket.SHUT_WR)
+        self.until = time.monotonic() + peer_options.LEAVING_SECONDS
+        self.goodbye, self.next = None, Guest._ignore
+
+    def _ignore(self) -> bool:
+        """Take what still comes from the system: left there, it would turn the end into a reset."""
+        if not socket.socket.recv(self.connection, _IGNORED):
+            raise ConnectionEnded("it has left")
+        return False
 
 
 class Rooms(NamedTuple):
     """Where those go who are accepted; called by the port's thread."""
 
-    stream: Callable[[str, socket.socket, Versions], None]
-    """Takes a peer's connection for messages, with what it runs."""
+    stream: Callable[[Greeting, socket.socket], None]
+    """Takes a peer's connection for messages, with its greeting."""
     reserve: Callable[[str, str], str]
-    """Keeps a place for a peer's call of a method; returns why there is none, or nothing."""
+    """Keeps a place for a peer's call of a method, or lets it in for messages (no method);
+    returns why not, or nothing."""
     call: Callable[[str, str, socket.socket], None]
     """Takes the connection of such a call."""
 
@@ -256,7 +306,7 @@ class Port:
             self._trouble.warn(f"from {peer}", problem)
             return self._refuse(guest, problem)
         self._trouble.over(f"from {peer}")
-        if told.method and (problem := self._rooms.reserve(peer, told.method)):
+        if problem := self._rooms.reserve(peer, told.method):
             return self._refuse(guest, problem)
         return self._admit(guest, told)
 
@@ -267,7 +317,7 @@ class Port:
         if told.method:  # its place is kept; on a broken connection the call ends at once
             self._rooms.call(told.sender, told.method, connection)
         elif is_told:
-            self._rooms.stream(told.sender, connection, told.versions)
+            self._rooms.stream(told, connection)
         else:
             connection.close()
         return False

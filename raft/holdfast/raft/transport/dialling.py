@@ -74,12 +74,19 @@ class Dialler:
             contexts = self._identity.contexts
         except TlsUnusable as error:
             raise PeerRefused(f"this node's own credentials cannot be used: {error}") from error
-        address = split_address(self._identity.peers[peer])
-        connection = socket.create_connection(address, peer_options.CONNECT_SECONDS)
+        if not (told := self._address(peer)):
+            raise PeerRefused(
+                f"nobody has told where node {peer!r} is reached: neither the log nor this node's "
+                "file has its peer address. It is dialled as soon as it has connected itself"
+            )
+        connection = socket.create_connection(split_address(told), peer_options.CONNECT_SECONDS)
         peer_options.set_options(connection)
         if contexts is None:
             return connection
         return contexts.dialling.wrap_socket(connection, do_handshake_on_connect=False)
+
+    def _address(self, peer: str) -> str:
+        return self._identity.peers.address(peer)
 
     def _greet(self, connection: socket.socket, peer: str, method: str) -> Versions:
         """Shake hands; check the peer's certificate and greeting before anything else is sent."""
@@ -101,7 +108,7 @@ class Dialler:
             self._no_peer_port(peer)
         if problem := self._identity.certificate_problem(connection, peer):
             raise PeerRefused(
-                f"who answers at {self._identity.peers[peer]} is not node {peer!r}: {problem}. "
+                f"who answers at {self._address(peer)} is not node {peer!r}: {problem}. "
                 "Correct the peer address, or give that node a new certificate"
             )
 
@@ -123,13 +130,13 @@ class Dialler:
 
     def _no_peer_port(self, peer: str) -> NoReturn:
         raise PeerRefused(
-            f"who answers at {self._identity.peers[peer]} for node {peer!r} speaks gRPC: that is "
+            f"who answers at {self._address(peer)} for node {peer!r} speaks gRPC: that is "
             "where clients connect, or that node runs an older version of Holdfast. Correct the "
             "peer address, or stop all nodes and install one version of Holdfast everywhere"
         )
 
     def _tls_failed(self, error: ssl.SSLError, peer: str) -> NoReturn:
-        address = self._identity.peers[peer]
+        address = self._address(peer)
         why = getattr(error, "verify_message", "") or error.reason or str(error)
         raise PeerRefused(
             f"no TLS between this node and node {peer!r} at {address}: {why}. One of the two "

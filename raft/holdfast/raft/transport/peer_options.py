@@ -32,6 +32,9 @@ its system takes bytes for it: only its own answer shows that it lives."""
 SILENCE_SECONDS: Final = PING_SECONDS + PONG_SECONDS
 """An acceptor that hears neither message nor question for so long ends the connection."""
 
+OUTSIDERS_MAX: Final = 32
+"""Nodes of the cluster that have connected, and of which the log here does not tell (S25)."""
+
 OUTGOING_BYTES_MAX: Final = 32 << 20
 """Bytes that wait to be sent to one peer; what does not fit is lost, and Raft sends it again."""
 READ_BYTES_A_TURN: Final = 512 * 1024

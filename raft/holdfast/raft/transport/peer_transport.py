@@ -10,61 +10,30 @@ one is delivered after it. Nothing on this port unpickles, and nothing but the s
 
 from __future__ import annotations
 
-import logging
-import math
-import random
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from holdfast.raft.api import UNTOLD, Build, TransportHandler
 from holdfast.raft.messages import Message
 from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.accepting import Place, Port, Rooms
-from holdfast.raft.transport.dialling import Dialler, Greeted, PeerRefused
+from holdfast.raft.transport.dialling import Dialler, Greeted
 from holdfast.raft.transport.identity import Identity
 from holdfast.raft.transport.lineage import Lineage
+from holdfast.raft.transport.links import Links
 from holdfast.raft.transport.listening import TransportFailed
-from holdfast.raft.transport.peer_options import RENEW_AGAIN_PART, RENEWED_AT
 from holdfast.raft.transport.peer_trouble import Trouble
 from holdfast.raft.transport.poller import Poller
 from holdfast.raft.transport.side_calls import Answer, SideCalls
 from holdfast.raft.transport.streams import Streams
 from holdfast.raft.transport.tls import PeerTls
 from holdfast.raft.wire.codec import encode, since
-from holdfast.raft.wire.greeting import OURS, Versions, common_protocol
+from holdfast.raft.wire.greeting import OURS, common_protocol
 
-logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Link:
-    """What helper threads and the engine's thread share about one peer; under the lock."""
-
-    incoming: Greeted | None = None
-    outgoing: Greeted | None = None
-    """Connections that the engine's thread has not taken yet."""
-    build: Build | None = None
-    """What the peer runs by its last greeting; None: it has not been met."""
-    down: threading.Event = field(default_factory=lambda: _set(threading.Event()))
-    """Set while there is no outgoing connection, so that the peer is dialled."""
-    is_replacing: bool = False
-    """Whether another outgoing connection is being made in place of one that still serves."""
-
-    def close(self) -> None:
-        """Close what nobody has taken, and let the thread that dials go on."""
-        for each in (self.incoming, self.outgoing):
-            if each is not None:
-                each.connection.close()
-        self.incoming = self.outgoing = None
-        self.down.set()
-
-
-def _set(event: threading.Event) -> threading.Event:
-    event.set()
-    return event
+if TYPE_CHECKING:
+    from holdfast.raft.membership import Membership
 
 
 class PeerTransport:
@@ -94,17 +63,17 @@ class PeerTransport:
         self._trouble = Trouble()
         self._dialler = Dialler(self._identity)
         self._calls = SideCalls(self._dialler)
-        self._links = {peer: _Link() for peer in peers}
-        self._lock = threading.Lock()
+        self._links = Links(self._identity.peers, self._dialler, self._trouble)
+        self._node = node_id
         self._closed = threading.Event()
         self._port: Port | None = None
         self._poller: Poller | None = None
         """Where the engine's thread waits."""
         self._wake: Callable[[], None] = lambda: None
-        self._has_new = False
+        self._has_left = False
+        """Whether a node may be linked that is no peer, and has gone."""
         self._has_revoked = False
         """Whether connections that are open may show a certificate that is revoked."""
-        self._age_seconds = math.inf
         self._streams: Streams | None = None
         """The engine's thread's own."""
 
@@ -114,8 +83,7 @@ class PeerTransport:
 
     def builds(self) -> dict[str, Build]:
         """Return what each peer runs by its last greeting, also if it is away now. Any thread."""
-        with self._lock:
-            return {p: each.build for p, each in self._links.items() if each.build is not None}
+        return self._links.builds()
 
     def waiting(self) -> dict[str, int]:
         """Return the bytes that wait to be sent to each connected peer. Any thread."""
@@ -134,7 +102,20 @@ class PeerTransport:
 
         So who is not let in any more, by new credentials, is out after that time.
         """
-        self._age_seconds = seconds
+        self._links.age_seconds = seconds
+
+    def tell_address(self, address: str) -> None:
+        """Before `start`: have greetings tell where this node is reached, host:port."""
+        self._identity.reached_at = address
+
+    def follow(self, membership: Membership) -> None:
+        """Have the nodes of another membership as peers, and no others: it is in force now (S25).
+
+        By the engine's thread, or before it ticks.
+        """
+        self._identity.peers.follow(membership)
+        self._links.follow()
+        self._has_left = True
 
     def replace_tls(self, tls: PeerTls) -> None:
         """Have new connections use other credentials. Any thread. Raises TlsUnusable."""
@@ -169,18 +150,15 @@ class PeerTransport:
         self._poller = poller = Poller()
         self._streams = Streams(
             *(handler, poller, self._dial_again, self._trouble),
-            *(self._is_replacing, self._age_seconds),
+            *(self._links.is_replacing, self._links.age_seconds, self._note_left),
         )
-        rooms = Rooms(self._take_in, self._calls.reserve, self._calls.serve)
+        rooms = Rooms(self._links.take_in, self._reserve, self._calls.serve)
         try:
             self._port = Port(self._identity, rooms, self._trouble, self._place)
         except TransportFailed:
             poller.close()
             raise
-        for peer in self._links:
-            threading.Thread(
-                target=self._dial_for_ever, args=(peer,), name=f"peer-{peer}", daemon=True
-            ).start()
+        self._links.start(wake)
 
     def send(self, peer: str, message: Message) -> bool:
         """Send or queue a message; False if there is no connection or its queue is full."""
@@ -194,7 +172,9 @@ class PeerTransport:
             return
         now = time.monotonic()
         self._streams.tell_of_ended()
-        if self._has_new:
+        if self._has_left:
+            self._part_with_outsiders(self._streams)
+        if self._links.has_new:
             self._take_new(self._streams, now)
             self._has_revoked = True  # it may have been revoked since the greeting
         if self._has_revoked:
@@ -213,9 +193,7 @@ class PeerTransport:
             self._port.close()
         self._dialler.close()
         self._calls.close()
-        with self._lock:
-            for link in self._links.values():
-                link.close()
+        self._links.close()
         if self._streams is not None:
             self._streams.close()
         if self._poller is not None:
@@ -235,100 +213,43 @@ class PeerTransport:
 
     # --- helper threads ---
 
-    def _take_in(self, peer: str, connection: socket.socket, versions: Versions) -> None:
-        """Leave a connection that a peer dialled to the engine's thread."""
-        with self._lock:
-            if self._closed.is_set():
-                connection.close()
-                return
-            link = self._links[peer]
-            older, link.incoming = link.incoming, Greeted(connection, versions)
-            link.build, self._has_new = versions.build, True
-        if older is not None:
-            older.connection.close()
-        self._wake()
+    def _reserve(self, peer: str, method: str) -> str:
+        """Say why a node is not let in that has proved who it is; empty if it is.
 
-    def _dial_for_ever(self, peer: str) -> None:
-        link = self._links[peer]
-        while not self._closed.is_set():
-            pause = self._dial(peer)
-            if pause is None or not link.down.is_set():
-                self._wait_while_up(link, is_new=pause is None)
-            else:
-                self._closed.wait(pause)
-
-    def _wait_while_up(self, link: _Link, *, is_new: bool) -> None:
-        """Wait until the outgoing connection has ended, or it is time to replace it.
-
-        `is_new`: it has just been made; else an attempt to replace it has failed.
+        `method`: what it calls, and then a place is kept for that; empty for a stream of messages.
+        A node of which the log does not tell is heard, as its messages are judged by the engine.
+        Its calls are not: it has no claim to what they read.
         """
-        if self._age_seconds == math.inf:
-            link.down.wait()
-            return
-        part = random.uniform(*RENEWED_AT) if is_new else RENEW_AGAIN_PART  # noqa: S311 - no secret
-        link.is_replacing = not link.down.wait(self._age_seconds * part)
-
-    def _dial(self, peer: str) -> float | None:
-        """Dial once. Return None if the connection is made, else the pause before the next time."""
-        pause = peer_options.REDIAL_SECONDS
-        try:
-            self._hand_over(peer, self._dialler.dial(peer))
-        except PeerRefused as error:
-            if not self._closed.is_set():
-                self._trouble.warn(f"to {peer}", str(error))
-            pause = peer_options.REFUSED_SECONDS
-        except OSError as error:
-            logger.debug("no connection to %s: %s", peer, error)
-        except Exception as error:  # noqa: BLE001 - one odd answer must not end all dialling
-            address = self._identity.peers[peer]
-            problem = f"node {peer!r} cannot be dialled at {address}: {error!r}. It is dialled "
-            self._trouble.warn(f"to {peer}", problem + "again; is its peer address right?")
-            pause = peer_options.REFUSED_SECONDS
-        else:
-            return None
-        self._links[peer].is_replacing = False
-        self._wake()  # the old connection may have ended meanwhile: now that is told
-        return pause
-
-    def _hand_over(self, peer: str, dialled: Greeted) -> None:
-        """Leave a connection to the engine's thread."""
-        self._trouble.over(f"to {peer}")
-        link = self._links[peer]
-        with self._lock:
-            if self._closed.is_set():
-                dialled.connection.close()
-                return
-            older, link.outgoing = link.outgoing, dialled
-            link.down.clear()
-            link.build = dialled.versions.build
-            self._has_new = True
-        if older is not None:
-            older.connection.close()
-        self._wake()
+        if not method:
+            return self._links.outsider_problem(peer)
+        if peer in self._identity.peers.names:
+            return self._calls.reserve(peer, method)
+        return f"node {peer!r} is none of the cluster's nodes, as far as {self._node!r} knows"
 
     # --- the engine's thread ---
 
     def _take_new(self, streams: Streams, now: float) -> None:
         """Begin to use the connections that helper threads have made."""
-        with self._lock:
-            new = [(peer, each.incoming, each.outgoing) for peer, each in self._links.items()]
-            for each in self._links.values():
-                if each.outgoing is not None:
-                    each.is_replacing = False
-                each.incoming = each.outgoing = None
-            self._has_new = False
-        for peer, incoming, outgoing in new:
+        for peer, incoming, outgoing in self._links.take_new():
             if incoming is not None:
                 streams.add_incoming(peer, incoming.connection, now, _protocol(incoming))
             if outgoing is not None:
                 streams.add_outgoing(peer, outgoing.connection, now, _protocol(outgoing))
 
-    def _is_replacing(self, peer: str) -> bool:
-        return self._links[peer].is_replacing
+    def _part_with_outsiders(self, streams: Streams) -> None:
+        """Give up the connections to nodes that are no peers, and have none to this one."""
+        self._has_left = False
+        for outsider in self._links.outsiders():
+            if not streams.hears(outsider) and self._links.part(outsider):
+                streams.drop(outsider)
+                self._calls.peer_is_gone(outsider)
+
+    def _note_left(self) -> None:
+        self._has_left = True
 
     def _dial_again(self, peer: str) -> None:
         self._calls.peer_is_gone(peer)
-        self._links[peer].down.set()
+        self._links.dial_again(peer)
 
 
 def _protocol(met: Greeted) -> int:

@@ -45,16 +45,19 @@ class Streams:
         trouble: Trouble,
         is_replacing: Callable[[str], bool] = lambda _: False,
         age_seconds: float = math.inf,
+        on_left: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_down`: hears, after the handler, of each outgoing connection that has ended.
 
         `trouble`: takes the warnings. `is_replacing`: whether another outgoing connection to a peer
         is about to come. The peer ends the old one then, and nobody is told: the peer's process
         lives, and who led still does. `age_seconds`: how long a peer may send on one connection.
+        `on_left`: hears that an incoming connection has ended; it must not touch the connections.
         """
         self._handler, self._poller, self._on_down = handler, poller, on_down
         self._trouble, self._rivals = trouble, Rivals(trouble)
         self._is_replacing, self._age_seconds = is_replacing, age_seconds
+        self._on_left = on_left
         self._incoming: dict[str, Incoming] = {}
         self._outgoing: dict[str, Outgoing] = {}
         self._by_descriptor: dict[int, Incoming | Outgoing] = {}
@@ -94,6 +97,21 @@ class Streams:
     def _add(self, link: Incoming | Outgoing) -> None:
         self._by_descriptor[link.connection.fileno()] = link
         self._poller.watch(link.connection.fileno())
+
+    def hears(self, peer: str) -> bool:
+        """Return whether a peer has a connection to this node."""
+        return peer in self._incoming
+
+    def drop(self, peer: str) -> None:
+        """End the connections with a node that is not to have any; between two turns."""
+        if incoming := self._incoming.pop(peer, None):
+            self._forget(incoming)
+        outgoing = self._outgoing.pop(peer, None)
+        if outgoing is not None:
+            self._forget(outgoing)
+        if outgoing is not None or peer in self._ended:
+            self._ended = [each for each in self._ended if each != peer]
+            self._handler.on_disconnected(peer)
 
     def _forget(self, link: Incoming | Outgoing) -> None:
         self._poller.forget(link.connection.fileno())
@@ -201,6 +219,7 @@ class Streams:
     def _end_incoming(self, link: Incoming) -> None:
         del self._incoming[link.peer]
         self._forget(link)
+        self._on_left()
 
     def _attend(self, link: Outgoing, now: float) -> None:
         """Read a peer's signs of life, and send what waits."""

@@ -68,6 +68,8 @@ class Greeting(NamedTuple):
     """From which restore the sender's disk comes (S13); versions before 0.2 tell none."""
     blank: bool = False
     """The sender's disk holds nothing yet."""
+    peer_address: str = ""
+    """Where the sender is reached by other nodes, host:port; versions before 0.2 tell none."""
 
 
 def encode_greeting(greeting: Greeting) -> bytes:
@@ -101,6 +103,7 @@ def _message(greeting: Greeting) -> pb.Greeting:
         release=versions.build.release,
         recovery_number=greeting.recovery_number,
         blank=greeting.blank,
+        peer_address=greeting.peer_address,
     )
 
 
@@ -146,7 +149,7 @@ def _checked(told: pb.Greeting) -> Greeting:
     versions = Versions(told.version_min, told.version_max, told.entry_schema, build, told.level)
     names = name(told.cluster_id), name(told.sender), name(told.addressee)
     lineage = told.recovery_number, told.blank
-    return Greeting(*names, versions, text(told.method), *lineage)
+    return Greeting(*names, versions, text(told.method), *lineage, text(told.peer_address))
 
 
 def common_protocol(one: Versions, other: Versions) -> int | None:

@@ -44,6 +44,7 @@ class Greeting(_message.Message):
     RELEASE_FIELD_NUMBER: _builtins.int
     RECOVERY_NUMBER_FIELD_NUMBER: _builtins.int
     BLANK_FIELD_NUMBER: _builtins.int
+    PEER_ADDRESS_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     sender: _builtins.str
     addressee: _builtins.str
@@ -68,6 +69,8 @@ class Greeting(_message.Message):
     """The recovery number of the sender's disk (S13). 0: it was never restored."""
     blank: _builtins.bool
     """The sender's disk holds nothing yet: it takes over the number of its peers."""
+    peer_address: _builtins.str
+    """Where other nodes reach the sender, host:port: the receiver's log may not tell of it yet."""
     def __init__(
         self,
         *,
@@ -84,10 +87,11 @@ class Greeting(_message.Message):
         release: _builtins.str = ...,
         recovery_number: _builtins.int = ...,
         blank: _builtins.bool = ...,
+        peer_address: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["addressee", b"addressee", "blank", b"blank", "cluster_id", b"cluster_id", "entry_schema", b"entry_schema", "level", b"level", "level_max", b"level_max", "level_min", b"level_min", "method", b"method", "recovery_number", b"recovery_number", "release", b"release", "sender", b"sender", "version_max", b"version_max", "version_min", b"version_min"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["addressee", b"addressee", "blank", b"blank", "cluster_id", b"cluster_id", "entry_schema", b"entry_schema", "level", b"level", "level_max", b"level_max", "level_min", b"level_min", "method", b"method", "peer_address", b"peer_address", "recovery_number", b"recovery_number", "release", b"release", "sender", b"sender", "version_max", b"version_max", "version_min", b"version_min"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

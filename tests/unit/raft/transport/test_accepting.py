@@ -203,7 +203,7 @@ def test_a_call_for_which_nobody_is_there_is_refused_before_its_request(nodes: N
     told = answer_to(at["b"], encode_greeting(Greeting("c", "a", "b", method="Nothing")))
     assert told == "this node answers no calls of 'Nothing'"
     told = answer_to(at["b"], encode_greeting(Greeting("c", "mallory", "b", method="Things")))
-    assert told == "'mallory' is no peer of 'b'"
+    assert told == "node 'mallory' is none of the cluster's nodes, as far as 'b' knows"
 
 
 def test_an_old_node_is_told_that_versions_are_unlike(nodes: Nodes) -> None:

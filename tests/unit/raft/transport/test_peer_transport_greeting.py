@@ -235,7 +235,7 @@ def test_nodes_whose_ranges_meet_run_together(nodes: Nodes) -> None:
     assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen)
 
     later = encode_greeting(reaching_back) + A_FIELD_OF_THE_FUTURE
-    assert answer_to(at["a"], later) == Greeting("c", "a", "b")
+    assert answer_to(at["a"], later) == Greeting("c", "a", "b", peer_address=at["a"])
 
 
 def test_nodes_know_what_their_peers_run(nodes: Nodes) -> None:

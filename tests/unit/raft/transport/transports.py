@@ -25,9 +25,12 @@ class Recorder:
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, object]] = []
+        self.then: Callable[[], None] = lambda: None
+        """What a message leads to, in the midst of the turn that delivers it."""
 
     def on_message(self, peer: str, message: Message) -> None:
         self.seen.append((peer, message))
+        self.then()
 
     def on_connected(self, peer: str) -> None:
         self.seen.append((peer, "up"))
@@ -63,6 +66,7 @@ class Nodes:
     ) -> None:
         transport = PeerTransport(cluster, node, listen, peers, tls, build=build)
         transport.end_connections_after(age_seconds)
+        transport.tell_address(listen)
         for method, answer in (offers or {}).items():
             transport.offer(method, answer)
         self.recorders[node] = Recorder()

@@ -46,6 +46,16 @@ def test_a_golden_greeting_with_levels() -> None:
     ) + ("4002" + "4804" + "5003" + "5a0176")
 
 
+def test_a_golden_greeting_that_tells_where_its_sender_is() -> None:
+    """Field 22; whoever tells no address is dialled by the log or the file alone (S25)."""
+    told = Greeting("c", "b", "a", Versions(3, 5, 7), peer_address="b:1")
+    written = encode_greeting(told)
+    assert written.hex() == (
+        "0a0163" + "120162" + "1a0161" + "2003" + "2805" + "3007" + "b20103623a31"
+    )
+    assert decode_greeting(written) == told
+
+
 def test_who_tells_no_levels_can_run_at_the_first_alone() -> None:
     told = decode_greeting(bytes.fromhex("0a01631201621a0161200328053007"))
     assert told.versions == Versions(3, 5, 7, Build("", 1, 1), level=0)

@@ -45,6 +45,10 @@ class Net(Protocol):
     observer: Observer
     lines: list[Line]
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where the cluster's nodes listen now."""
+
     def listener(self, address: str) -> SimServer | None:
         """The process that has this port open now."""
 

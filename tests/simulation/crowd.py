@@ -14,6 +14,8 @@ from simulation.members import MemberPlan, SimMember
 from simulation.process import Clock, Process
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from simulation.recorder import Recorder
     from simulation.schedule import Schedule
     from simulation.storage import OutsideStorage
@@ -48,8 +50,9 @@ class Slot:
         self._starts += 1
         name, chance = f"{self.name}.{self._starts}", Random(self.random.getrandbits(64))
         process = Process(name, self.name, self._crowd.schedule, self.clock, chance)
+        crowd = self._crowd
         self.members.append(
-            SimMember(self.plan, process, self._crowd.recorder, self._crowd.storage)
+            SimMember(self.plan, process, crowd.recorder, crowd.storage, crowd.addresses())
         )
         self._later(STAY_S, self._move_on)
 
@@ -95,9 +98,16 @@ class Crowd:
     """All slots of all groups."""
 
     def __init__(
-        self, schedule: Schedule, recorder: Recorder, storage: OutsideStorage, random: Random
+        self,
+        schedule: Schedule,
+        recorder: Recorder,
+        storage: OutsideStorage,
+        random: Random,
+        addresses: Callable[[], tuple[str, ...]],
     ) -> None:
+        """`addresses`: of the nodes that the cluster has now, for members that start."""
         self.schedule, self.recorder, self.storage = schedule, recorder, storage
+        self.addresses = addresses
         self.active = True
         self.slots: list[Slot] = []
         self._random = random

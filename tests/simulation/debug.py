@@ -8,6 +8,7 @@ from the records of the log as the coordinator folds them, so what is shown is w
     back SECONDS          go back to a moment
     show group GROUP      the group as of now: state, generation, members, who may act on what
     show node NODE        the node as of now: role, term, newest digest
+    show nodes            which nodes there are now, by the newest change that any of them knows
     show faults           what is broken now
     judge                 what the checkers find in the whole trace
     quit
@@ -44,12 +45,18 @@ class Moment:
         self.digests: dict[str, h.Applied] = {}
         self.owners: dict[tuple[str, str], h.Granted] = {}
         self.faults: dict[tuple[str, str], h.Fault] = {}
+        self.nodes: h.NodesChanged | None = None
+        self.beginning: tuple[str, ...] = ()
 
     def take(self, happening: h.Happening) -> None:
         """One more happening."""
         match happening:
             case h.Recorded():
                 self._record(happening)
+            case h.Began(nodes=nodes):
+                self.beginning = nodes
+            case h.NodesChanged() if self.nodes is None or happening.entry > self.nodes.entry:
+                self.nodes = happening
             case h.Role(node=node):
                 self.roles[node] = happening
             case h.Applied(node=node):
@@ -120,13 +127,18 @@ class Debugger(cmd.Cmd):
     # --- showing ---
 
     def do_show(self, argument: str) -> None:
-        """Show group GROUP | show node NODE | show faults: as of now."""
+        """Show group GROUP | show node NODE | show nodes | show faults: as of now."""
         what, _, name = argument.partition(" ")
-        shows = {"group": self._group, "node": self._node, "faults": self._faults}
+        shows = {
+            "group": self._group,
+            "node": self._node,
+            "nodes": self._nodes,
+            "faults": self._faults,
+        }
         if what in shows:
             shows[what](name.strip())
         else:
-            self._say("show group GROUP, show node NODE, or show faults")
+            self._say("show group GROUP, show node NODE, show nodes, or show faults")
 
     def _group(self, name: str) -> None:
         group = self.moment.state.groups.get(name)
@@ -153,6 +165,17 @@ class Debugger(cmd.Cmd):
             self._say(f"  {digest.digest[:16]} at index {digest.index} ({digest.via})")
         if role is None and digest is None:
             self._say(f"nothing is known of {name!r} yet")
+
+    def _nodes(self, name: str) -> None:
+        del name
+        told = self.moment.nodes
+        if told is None:
+            self._say(f"voters {', '.join(self.moment.beginning)}, as at the beginning")
+            return
+        self._say(f"since entry {told.entry} of term {told.term}, {told.at_us / US:.3f} s:")
+        parts = {"voters": told.voters, "learners": told.learners, "removed": told.removed}
+        for part, names in parts.items():
+            self._say(f"  {part} {', '.join(names) or 'none'}")
 
     def _faults(self, name: str) -> None:
         del name

@@ -17,6 +17,7 @@ SECONDS: Final = 1_000_000
 class Planned(NamedTuple):
     """One fault. `target`: `leader`, `follower`, a node, `all`, `two`, or `client:<n>`.
 
+    A change of nodes stands among them; its target may be `new`, `voter` or `learner`, too.
     `lasts_us` 0: it is over at once. `number` names it within its seed, and is its chance.
     """
 
@@ -64,6 +65,16 @@ KINDS: Final[dict[str, Kind]] = {
     "connections-reset": Kind((0.0, 0.0), _ONE),
     "pause-then-crash": Kind((0.5, 3.0), ("leader",)),
 }
+CHANGES: Final[dict[str, Kind]] = {
+    "add-node": Kind((2.0, 8.0), ("new",)),
+    "promote-node": Kind((2.0, 10.0), ("learner",)),
+    "remove-node": Kind((2.0, 8.0), ("leader", "leader", "voter", "voter", "learner")),
+}
+"""What is asked for where nodes come and go (node_changes.py), and for how long."""
+CHANGING: Final = 0.2
+"""In how many of the seeds they do, beside all faults."""
+CHANGE_WEIGHTS: Final = (3, 4, 2)
+CHANGE_GAP_S: Final = (0.5, 5.0)
 FEWEST_KINDS: Final = 9
 GAP_S: Final = (0.3, 3.2)
 """Between two faults; some begin while others still last."""
@@ -83,11 +94,29 @@ def plan(seed: int, begins_us: int, ends_us: int) -> list[Planned]:
         kind = first.pop() if first else random.choices(kinds, weights)[0]
         planned.append(_one(random, len(planned) + 1, at_us, kind))
         at_us += round(random.uniform(*GAP_S) * SECONDS)
+    if changes_nodes(seed):
+        planned += changes(seed, len(planned) + 1, begins_us, ends_us)
+    return planned
+
+
+def changes_nodes(seed: int) -> bool:
+    """Whether nodes come and go in this seed's own plan."""
+    return Random(f"{seed} changing").random() < CHANGING
+
+
+def changes(seed: int, first: int, begins_us: int, ends_us: int) -> list[Planned]:
+    """Changes of nodes, numbered from `first` on. Their chance is their own: faults stay as is."""
+    random, at_us = Random(f"{seed} changes"), begins_us
+    planned: list[Planned] = []
+    while at_us < ends_us:
+        (kind,) = random.choices(tuple(CHANGES), CHANGE_WEIGHTS)
+        planned.append(_one(random, first + len(planned), at_us, kind))
+        at_us += round(random.uniform(*CHANGE_GAP_S) * SECONDS)
     return planned
 
 
 def _one(random: Random, number: int, at_us: int, kind: str) -> Planned:
-    how = KINDS[kind]
+    how = KINDS.get(kind) or CHANGES[kind]
     lasts_us = round(random.uniform(*how.lasts_s) * SECONDS)
     target = random.choice(how.targets)
     if target == "client":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.raft.api import EngineStopped
+from holdfast.raft.api import EngineStopped, NodeRemoved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.raft.api import Item, ProposalId, Status
     from holdfast.raft.membership import Change, Membership
     from holdfast.raft.pysyncobj.engine import Engine
+    from holdfast.storage.journal.journal import NotedMembership
     from simulation.disk import SyncedJournal
     from simulation.process import Process
     from simulation.schedule import Planned
@@ -39,6 +40,11 @@ class HostedEngine:
         self._tick_at_us = 0
         self._notify: Callable[[], None] = lambda: None
         self.stopped = False
+        self.was_removed = False
+        """Whether it ended because it is no node of the cluster any more (S25 e)."""
+        self._told_entry = 0
+        self.on_committed_nodes: Callable[[NotedMembership, int], None] = lambda _noted, _term: None
+        """Called with each committed membership and its term, when this node learns of it."""
 
     # --- the thread ---
 
@@ -73,8 +79,10 @@ class HostedEngine:
         self._journal.busy_us = 0
         try:
             self.engine.tick(0.0)
-        except EngineStopped:  # the FIFO's last item tells the replica
+        except EngineStopped as stopped:  # the FIFO's last item tells the replica
             self.stopped = True
+            self.was_removed = isinstance(stopped.__cause__, NodeRemoved)
+        self._tell_nodes()
         now = process.schedule.now_us
         self._busy_until_us = now + self._journal.busy_us
         self._journal.busy_us = 0
@@ -83,6 +91,15 @@ class HostedEngine:
         if not self.stopped:
             self._plan(self._busy_until_us + self._pause_us())
             self._wake_if_asked()
+
+    def _tell_nodes(self) -> None:
+        overlay = self.engine.overlay
+        if overlay.in_force.index <= self._told_entry:
+            return
+        noted = overlay.journal.membership_at(overlay.state.commit_index)
+        if noted is not None and self._told_entry < noted.index <= overlay.state.commit_index:
+            self._told_entry = noted.index
+            self.on_committed_nodes(noted, overlay.journal.term_at(noted.index) or 0)
 
     def _pause_us(self) -> int:
         local_s = self.engine.patience(TICK_S)

@@ -16,7 +16,6 @@ from holdfast.client.aio import Member
 from holdfast.client.aio.member import DEFAULT_ASSIGNORS
 from holdfast.client.errors import Fenced, HoldfastError, OutcomeUnknown
 from holdfast.coordinator.assignors import CooperativeAssignor
-from simulation.nodes import ADDRESSES
 from simulation.process import running
 
 if TYPE_CHECKING:
@@ -58,9 +57,15 @@ class SimMember:
     """One process that is a member, from its start to its end."""
 
     def __init__(
-        self, plan: MemberPlan, process: Process, recorder: Recorder, storage: OutsideStorage
+        self,
+        plan: MemberPlan,
+        process: Process,
+        recorder: Recorder,
+        storage: OutsideStorage,
+        endpoints: tuple[str, ...],
     ) -> None:
-        self.plan, self.process = plan, process
+        """`endpoints`: the nodes that it is told of; it learns of others by itself."""
+        self.plan, self.process, self._endpoints = plan, process, endpoints
         self._recorder, self._storage = recorder, storage
         self._random = process.random
         self._member: Member | None = None
@@ -133,7 +138,7 @@ class SimMember:
     async def _life(self) -> None:
         plan = self.plan
         member = self._member = Member(
-            tuple(ADDRESSES.values()),
+            self._endpoints,
             group=plan.group,
             topics=plan.topics,
             instance_id=plan.instance_id,

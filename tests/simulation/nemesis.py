@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.chaos.history.happenings import Fault
 from holdfast.raft.api import RaftError
-from simulation.nodes import NAMES, SimNode
+from holdfast.raft.membership import AddLearner, Change
+from simulation.node_changes import VOTERS_MIN
+from simulation.nodes import SimNode, is_member
 from simulation.versions import BUILDS, DOWNGRADE, UPGRADE
 
 if TYPE_CHECKING:
@@ -79,21 +81,21 @@ def _counted_as(fault: Planned) -> str:
 
 
 def _node(world: World, target: str, random: Random) -> SimNode:
-    """A node by its role or name; while nobody leads, any will do for the leader."""
-    leader = world.leader
-    if target == "leader":
-        return leader or world.nodes[random.choice(NAMES)]
+    """A node by its role or name; any will do for one that is not there."""
+    leader, names = world.leader, world.names
     if target == "follower":
-        names = [name for name in NAMES if leader is None or name != leader.name]
-        return world.nodes[random.choice(names)]
-    return world.nodes[target]
+        others = [name for name in names if leader is None or name != leader.name]
+        return world.nodes[random.choice(others)]
+    if target == "leader" and leader is not None:
+        return leader
+    return world.nodes[target if target in names else random.choice(names)]
 
 
 def _several(world: World, target: str, random: Random) -> list[SimNode]:
     if target == "all":
-        return [world.nodes[name] for name in NAMES]
+        return [world.nodes[name] for name in world.names]
     if target == "two":
-        return [world.nodes[name] for name in sorted(random.sample(NAMES, 2))]
+        return [world.nodes[name] for name in sorted(random.sample(world.names, 2))]
     return [_node(world, target, random)]
 
 
@@ -199,7 +201,10 @@ def _transfer(world: World, fault: Planned, random: Random) -> Result:
     node = _node(world, fault.target, random)
     if not node.leads or node.replica is None:
         return node.name, None
-    to = random.choice([name for name in NAMES if name != node.name])
+    others = [name for name in node.replica.membership.voter_names if name != node.name]
+    if not others:
+        return node.name, None
+    to = random.choice(others)
     try:
         node.replica.transfer(to)
     except RaftError:
@@ -260,9 +265,9 @@ def _snapshot(world: World, fault: Planned, random: Random) -> Result:
 def _new_disk(world: World, fault: Planned, random: Random) -> Result:
     """A follower's disk is replaced (S19); one at a time, and only while the others are whole."""
     node = _node(world, fault.target, random)
-    others = [world.nodes[name] for name in NAMES if name != node.name]
-    whole = all(_is_member(other) and other.has_power for other in others)
-    if not whole or not _is_member(node) or node.leads:
+    others = [other for other in world.cluster if other is not node]
+    whole = all(is_member(other) and other.has_power for other in others)
+    if not whole or not is_member(node) or node.leads or not _can_spare_a_disk(world):
         return node.name, None
     node.stays_down = True
     node.kill()
@@ -270,9 +275,9 @@ def _new_disk(world: World, fault: Planned, random: Random) -> Result:
     return node.name, lambda: _start(node)
 
 
-def _is_member(node: SimNode) -> bool:
-    identity = node.disk.journal.identity
-    return identity is not None and identity.stage == "member"
+def _can_spare_a_disk(world: World) -> bool:
+    """Of two voters both disks are needed, and nobody knows how many there will be."""
+    return world.changes.is_quiet and len(world.recorder.membership.voters) > VOTERS_MIN
 
 
 # --- the network ---
@@ -292,7 +297,7 @@ def _cut_all(paths: list[Path]) -> Mend:
 def _others(world: World, name: str) -> list[str]:
     """Every machine but this one."""
     clients = [slot.name for slot in world.crowd.slots]
-    return [each for each in (*NAMES, *clients, *world.outsiders) if each != name]
+    return [each for each in (*world.names, *clients, *world.outsiders) if each != name]
 
 
 def _partition(world: World, fault: Planned, random: Random) -> Result:
@@ -305,33 +310,35 @@ def _partition(world: World, fault: Planned, random: Random) -> Result:
 def _one_way_in(world: World, fault: Planned, random: Random) -> Result:
     """A node hears none of its peers."""
     name = _node(world, fault.target, random).name
-    return name, _cut_all([world.wire.path(peer, name) for peer in NAMES if peer != name])
+    return name, _cut_all([world.wire.path(peer, name) for peer in world.names if peer != name])
 
 
 def _one_way_out(world: World, fault: Planned, random: Random) -> Result:
     """A node is heard by none of its peers."""
     name = _node(world, fault.target, random).name
-    return name, _cut_all([world.wire.path(name, peer) for peer in NAMES if peer != name])
+    return name, _cut_all([world.wire.path(name, peer) for peer in world.names if peer != name])
 
 
 def _leader_cut_off(world: World, fault: Planned, random: Random) -> Result:
     """Its peers do not reach it, its clients do: the one that serves stale reads, if any does."""
     name = _node(world, fault.target, random).name
-    peers = [peer for peer in NAMES if peer != name]
+    peers = [peer for peer in world.names if peer != name]
     return name, _cut_all([path for peer in peers for path in world.wire.both(name, peer)])
 
 
 def _bridge(world: World, fault: Planned, random: Random) -> Result:
-    """Only one node reaches both others."""
+    """Only one node reaches both others, or both halves of the others."""
     middle = _node(world, fault.target, random).name
-    a, b = (name for name in NAMES if name != middle)
-    return f"{a}-{b}", _cut_all(list(world.wire.both(a, b)))
+    others = [name for name in world.names if name != middle]
+    here, there = others[: len(others) // 2], others[len(others) // 2 :]
+    paths = [path for a in here for b in there for path in world.wire.both(a, b)]
+    return f"{'+'.join(here)}-{'+'.join(there)}", _cut_all(paths)
 
 
 def _client_cut(world: World, fault: Planned, random: Random) -> Result:
     del random
     slot = _slot(world, fault.target)
-    paths = [path for node in NAMES for path in world.wire.both(slot.name, node)]
+    paths = [path for node in world.names for path in world.wire.both(slot.name, node)]
     return f"client:{slot.name}", _cut_all(paths)
 
 
@@ -358,14 +365,15 @@ def _quality(field: str) -> Callable[[World, Planned, Random], Result]:
 
     def act(world: World, fault: Planned, random: Random) -> Result:
         del random
-        machines = [*NAMES]
+        names = world.names
+        machines = [*names]
         if fault.target == "everybody":
             machines += [slot.name for slot in world.crowd.slots]
         paths = [
             path
             for place, a in enumerate(machines)
             for b in machines[place + 1 :]
-            if a in NAMES
+            if a in names
             for path in world.wire.both(a, b)
         ]
         worse = round(fault.amount * 1e6) if field == "delay_us" else fault.amount
@@ -379,6 +387,31 @@ def _quality(field: str) -> Callable[[World, Planned, Random], Result]:
         return fault.target, mend
 
     return act
+
+
+# --- nodes that come and go ---
+
+
+def _add_node(world: World, fault: Planned, random: Random) -> Result:
+    del fault
+    return _asked(world, world.changes.new_node(random))
+
+
+def _promote_node(world: World, fault: Planned, random: Random) -> Result:
+    del fault
+    return _asked(world, world.changes.promotion(random))
+
+
+def _remove_node(world: World, fault: Planned, random: Random) -> Result:
+    return _asked(world, world.changes.removal(fault.target, random))
+
+
+def _asked(world: World, change: Change | None) -> Result:
+    """Ask for a change until it is made or the time is over."""
+    if change is None:
+        return "", None
+    name = change.node.name if isinstance(change, AddLearner) else change.name
+    return name, world.changes.ask(change).stop
 
 
 _ACTS: Final[dict[str, Callable[[World, Planned, Random], Result]]] = {
@@ -407,4 +440,7 @@ _ACTS: Final[dict[str, Callable[[World, Planned, Random], Result]]] = {
     "client-cut": _client_cut,
     "connections-reset": _connections_reset,
     "pause-then-crash": _pause_then_crash,
+    "add-node": _add_node,
+    "promote-node": _promote_node,
+    "remove-node": _remove_node,
 }

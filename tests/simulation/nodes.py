@@ -7,19 +7,21 @@ connections (peers.py) and gRPC (server_side.py). Sealing of segments is left ou
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from harness.no_copies import NoCopies
 from holdfast.coordinator.model.events import SettingChange
+from holdfast.coordinator.model.levels import LEVEL_MAX
 from holdfast.raft.api import EngineStopped, Settings
 from holdfast.raft.pysyncobj.engine import Engine
 from holdfast.raft.wire.greeting import OURS
 from holdfast.runtime.event_log.history import History
 from holdfast.runtime.replica.group_commit import LINGER_PARTS
 from holdfast.runtime.replica.replica import Clocks, Replica
-from holdfast.server.config.address import Address
+from holdfast.server.config.address import parse_address
 from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.process.node import Node
 from simulation.disk import Disk, SyncedJournal
@@ -33,14 +35,19 @@ from simulation.state import SimSnapshots
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.coordinator.model.commands import FormCluster
     from holdfast.coordinator.model.events import Record
     from holdfast.raft.api import Build
     from holdfast.raft.wire.greeting import Versions
     from holdfast.runtime.replica.state_machine import StateMachine
+    from holdfast.storage.journal.journal import NotedMembership
     from simulation.peers import Peers
     from simulation.schedule import Schedule
 
 NAMES: Final = ("node-1", "node-2", "node-3")
+"""The nodes of the beginning."""
+NEW_NAMES: Final = tuple(f"node-{number}" for number in range(4, 10))
+"""Those that may be added."""
 PORT: Final = 7400
 CLUSTER_ID: Final = "simulated"
 RAFT: Final = Settings(trailing_bytes=8 * 1024, batch_bytes=32 * 1024, chunk_bytes=8 * 1024)
@@ -52,7 +59,21 @@ SNAPSHOT_S: Final = (4.0, 12.0)
 """How often a node takes a snapshot, beside those that the faults ask for."""
 RESTART_US: Final = (300_000, 2_000_000)
 """After how long whoever supervises a node starts it again when it has ended by itself."""
-ADDRESSES: Final = {name: f"10.0.0.{number}:{PORT}" for number, name in enumerate(NAMES, 1)}
+
+
+def address_of(name: str) -> str:
+    """Where a node listens for clients."""
+    return f"10.0.0.{name.rpartition('-')[2]}:{PORT}"
+
+
+def peer_address_of(name: str) -> str:
+    """Where a node listens for its peers."""
+    return f"10.0.0.{name.rpartition('-')[2]}:{PORT + 1}"
+
+
+ADDRESSES: Final = {name: address_of(name) for name in NAMES}
+MACHINES: Final = {address_of(name): name for name in (*NAMES, *NEW_NAMES)}
+"""The machine of each address that there may be."""
 
 
 class Watcher(Protocol):
@@ -70,14 +91,25 @@ class Watcher(Protocol):
     def role(self, node: SimNode, role: str, term: int) -> None:
         """It leads, follows, or is down."""
 
+    def nodes_changed(self, node: SimNode, noted: NotedMembership, term: int) -> None:
+        """It knows that a change of nodes is committed."""
+
 
 class SimNode:
     """One machine with its disk, and the process that runs on it, if any."""
 
     def __init__(
-        self, name: str, schedule: Schedule, peers: Peers, watcher: Watcher, random: Random
+        self,
+        name: str,
+        schedule: Schedule,
+        peers: Peers,
+        watcher: Watcher,
+        random: Random,
+        *,
+        changing: bool = False,
     ) -> None:
-        self.name, self.random = name, random
+        """`changing`: nodes come and go in this world, so that it begins at the newest level."""
+        self.name, self.random, self._changing = name, random, changing
         self._schedule, self._peers, self.watcher = schedule, peers, watcher
         self.clock = Clock(schedule)
         self.disk = self._new_disk()
@@ -89,6 +121,8 @@ class SimNode:
         self.starts = 0
         self.has_power = True
         self.stays_down = False
+        self.is_out = False
+        """Whether it was told that it was removed: nobody starts it again."""
         self.process: Process | None = None
         self.processes: list[Process] = []
         self.server: SimServer | None = None
@@ -112,7 +146,7 @@ class SimNode:
 
     def start(self, *, bootstrap: bool = False) -> None:
         """Start a process, unless one runs."""
-        if self.runs or not self.has_power:
+        if self.runs or not self.has_power or self.is_out:
             return
         self.starts += 1
         name = f"{self.name}.{self.starts}"
@@ -158,6 +192,7 @@ class SimNode:
 
     def _ended(self, process: Process) -> None:
         if self.process is process:
+            self.is_out = self.engine is not None and self.engine.was_removed
             self.kill()
             if not self.stays_down:
                 self.start_later(self.random.randint(*RESTART_US))
@@ -190,6 +225,9 @@ class SimNode:
             bootstrap=bootstrap,
         )
         hosted = self.engine = HostedEngine(engine, self.disk.journal, process)
+        hosted.on_committed_nodes = lambda noted, term: self.watcher.nodes_changed(
+            self, noted, term
+        )
         end.wake, end.departs_us = hosted.wake, hosted.departs_us
         snapshots.on_durable = hosted.cut
         clocks = Clocks(self.clock.seconds, self._wall_seconds)
@@ -205,8 +243,12 @@ class SimNode:
         hosted.start()
         self.server = SimServer(process, self.name)
         end.versions = self._versions
-        self.node = Node(
-            *(config_of(self.name), replica, history, NoCopies(), [self._as_grpc(self.server)]),
+        self.node = (NewestNode if self._changing else Node)(
+            config_of(self.name, (*NAMES, *NEW_NAMES) if self._changing else NAMES),
+            replica,
+            history,
+            NoCopies(),
+            [self._as_grpc(self.server)],
             peer_builds=lambda: self._builds(end),
         )
         told = _Listener(self)
@@ -254,6 +296,16 @@ class SimNode:
             process.start(replica.snapshot())
 
 
+class NewestNode(Node):
+    """One that begins at the newest level, although it knows nodes that are not there yet.
+
+    Nodes come and go from level 2 on (ADR 34).
+    """
+
+    def _forming(self) -> FormCluster:
+        return replace(super()._forming(), level=LEVEL_MAX)
+
+
 class _Listener:
     """Tells the watcher what the replica tells."""
 
@@ -275,17 +327,23 @@ class _Listener:
         self._node.watcher.role(self._node, "down", 0)
 
 
-def config_of(name: str) -> NodeConfig:
-    """A node's configuration."""
-    client = {each: Address(f"10.0.0.{n}", PORT) for n, each in enumerate(NAMES, 1)}
-    peer = {each: Address(f"10.0.0.{n}", PORT + 1) for n, each in enumerate(NAMES, 1)}
+def is_member(node: SimNode) -> bool:
+    """Whether its disk counts: it does not form or rebuild (S19)."""
+    identity = node.disk.journal.identity
+    return identity is not None and identity.stage == "member"
+
+
+def config_of(name: str, names: Sequence[str]) -> NodeConfig:
+    """A node's configuration; `names`: the nodes whose addresses it knows."""
+    client = {each: parse_address(address_of(each)) for each in names}
+    peer = {each: parse_address(peer_address_of(each)) for each in names}
     return NodeConfig(
         name=name,
         data_dir=Path("unused"),
         client_address=client[name],
         peer_address=peer[name],
         cluster_id=CLUSTER_ID,
-        peers=tuple(Peer(each, client[each], peer[each]) for each in NAMES),
+        peers=tuple(Peer(each, client[each], peer[each]) for each in names),
         tls=None,
         election_min_ms=round(RAFT.election_min * 1000),
         election_max_ms=round(RAFT.election_max * 1000),

@@ -138,10 +138,13 @@ class OffsetReader:
         process.start(self._life())
 
     async def _life(self) -> None:
-        channels = {address: SimChannel(self._net, self._process, address) for address in ENDPOINTS}
+        channels: dict[str, SimChannel] = {}
         while True:
             await asyncio.sleep(self._random.uniform(0.1, 0.5))
-            channel = channels[self._random.choice(ENDPOINTS)]
+            address = self._random.choice(self._net.addresses)
+            if address not in channels:
+                channels[address] = SimChannel(self._net, self._process, address)
+            channel = channels[address]
             if channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
                 await self._fetch(channel)
 
@@ -171,7 +174,8 @@ class LogWatcher:
 
     async def _life(self) -> None:
         while True:
-            channel = SimChannel(self._net, self._process, self._random.choice(ENDPOINTS))
+            address = self._random.choice(self._net.addresses)
+            channel = SimChannel(self._net, self._process, address)
             for _ in range(20):
                 if channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
                     await self._watch(channel)

@@ -19,6 +19,7 @@ from holdfast.chaos.checkers import judge
 from holdfast.chaos.history.happenings import Granted, WatchGap
 from holdfast.chaos.history.jsonl import line_of
 from simulation import faults as planning
+from simulation import node_rules
 from simulation.pinned import pinned
 from simulation.schedule import US
 from simulation.versions import exchanges, is_mixed
@@ -93,10 +94,14 @@ def shape_of(seed: int) -> Shape:
 
 
 def planned(seed: int, shape: Shape) -> list[Planned]:
-    """All faults of a seed in a world: with the exchanges of versions, if it has some."""
+    """All faults of a seed in a world: with the exchanges of versions, if it has some.
+
+    Nodes of two versions do not change: a change of nodes needs the newest level.
+    """
     begins_us, ends_us = (round(second * US) for second in shape.fault_s)
     faults = planning.plan(seed, begins_us, ends_us)
     if shape.mixed:
+        faults = [fault for fault in faults if fault.kind not in planning.CHANGES]
         faults += exchanges(seed, begins_us, ends_us, len(faults) + 1)
     return faults
 
@@ -125,6 +130,7 @@ def _outcome(world: World, faults: list[Planned], alarms: _Alarms) -> Outcome:
     broken = [*alarms.heard, *_complaints(world), *_liveness(world), *_judged(history)]
     broken += _gaps(history)
     broken += [Broken("level", *found) for found in world.recorder.beyond]
+    broken += _of_nodes_that_changed(world)
     return Outcome(
         seed=world.seed,
         faults=tuple(faults),
@@ -164,7 +170,19 @@ def _counts(world: World) -> Counter[str]:
         watched=kinds["Watched"],
         moves=moves_of(history),
         faults=sum(world.nemesis.counts.values()),
+        **_of_nodes(world),
     )
+
+
+def _of_nodes(world: World) -> dict[str, int]:
+    """Changes of nodes that were made, questions and refusals, and nodes that were told to go."""
+    asked = world.changes.counts
+    return {
+        "node_changes": world.recorder.counts["node changes"],
+        "changes_asked": asked["asked"],
+        "changes_refused": asked["refused"],
+        "nodes_told": sum(node.is_out for node in world.nodes.values()),
+    }
 
 
 def moves_of(history: Iterable[Happening]) -> int:
@@ -226,6 +244,16 @@ def _judged(history: Sequence[Happening]) -> list[Broken]:
     end_us = history[-1].at_us
     undecided = [Broken("undecided", end_us, sentence) for sentence in judgement.undecided]
     return [*(Broken(*violation) for violation in judgement.violations), *undecided]
+
+
+def _of_nodes_that_changed(world: World) -> list[Broken]:
+    """INV-16, of the whole history; and whoever was removed has been told by its end."""
+    found = node_rules.broken_rules(world.recorder.history)
+    outlasting = [
+        Broken("I16", world.schedule.now_us, f"{name} was removed, was not told, and runs")
+        for name in world.outlasting
+    ]
+    return [*(Broken("I16", *each) for each in found), *outlasting]
 
 
 def _gaps(history: Sequence[Happening]) -> list[Broken]:

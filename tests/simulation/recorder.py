@@ -21,8 +21,10 @@ from holdfast.chaos.workload.messages import (
     operation_of,
 )
 from holdfast.client._rpc.status import NOT_APPLIED, OUTCOME_KEY
+from holdfast.raft.membership import Membership
 from holdfast.storage.codec.state_image import Digest
 from holdfast.v1.errors_pb2 import ErrorCode
+from simulation.nodes import NAMES
 from simulation.versions import beyond
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Record
     from holdfast.coordinator.model.state import State
     from holdfast.runtime.replica.state_machine import StateMachine
+    from holdfast.storage.journal.journal import NotedMembership
     from simulation.nodes import SimNode
     from simulation.schedule import Schedule
     from simulation.server_side import Status
@@ -82,6 +85,8 @@ class Recorder:
         self.beyond: list[tuple[int, str]] = []
         """When a node met what its version could not have read, and what."""
         self._digests: dict[str, Digest] = {}
+        self.membership, self.membership_index = Membership.of(NAMES), 0
+        """The newest committed membership that any node knows, and its entry; 0: the files'."""
 
     @property
     def last_index(self) -> int:
@@ -185,6 +190,18 @@ class Recorder:
             total = self._digests[node.name].advance(replica.state)
             text = (total.to_bytes(8, "big") + replica.chain_head).hex()
             self.add(h.Applied(self.now_us, node.name, replica.state.applied_index, text))
+
+    def nodes_changed(self, node: SimNode, noted: NotedMembership, term: int) -> None:
+        """A node knows that a change of nodes is committed."""
+        told = Membership.decode(noted.text)
+        if noted.index > self.membership_index:
+            self.membership, self.membership_index = told, noted.index
+            self.counts["node changes"] += 1
+        voters, learners = (
+            tuple(each.name for each in nodes) for nodes in (told.voters, told.learners)
+        )
+        names = (voters, learners, told.removed)
+        self.add(h.NodesChanged(self.now_us, node.name, noted.index, term, *names))
 
     def role(self, node: SimNode, role: str, term: int) -> None:
         """A node leads, follows, or is down."""

@@ -32,6 +32,7 @@ def of_seed(result: SeedResult) -> str:
             f"{counts['moves']:,} moves, {counts['writes']:,} writes, {counts['watched']:,} watched"
         ),
         f"  {counts['elections']} elections, {counts['installs']} installs, healed after {healed}",
+        *_of_nodes(counts),
         f"  {counts['faults']} faults: {_by_kind(result.faults)}",
         f"  digest {result.digest}",
     ]
@@ -65,12 +66,22 @@ def of_totals(totals: Totals, results: Sequence[SeedResult]) -> str:
             f"{counts['moves']:,} moves, {counts['writes']:,} writes"
         ),
         f"  {counts['elections']:,} elections, {counts['installs']:,} installs",
+        *_of_nodes(counts),
         f"  healed after: median {_part(healed, 0.5)}, 99 % {_part(healed, 0.99)}",
         f"  {counts['faults']:,} faults: {_by_kind(totals.faults)}",
         f"  digest over all seeds: {digest_over(results)}",
         f"  broken seeds: {', '.join(map(str, sorted(totals.failing))) or 'none'}",
     ]
     return "\n".join(lines)
+
+
+def _of_nodes(counts: dict[str, int] | Counter[str]) -> list[str]:
+    """What became of the nodes, where they came and went."""
+    if not counts["changes_asked"]:
+        return []
+    made, told = counts["node_changes"], counts["nodes_told"]
+    of_asked = f"{counts['changes_asked']:,} times asked for, {counts['changes_refused']:,} refused"
+    return [f"  {made:,} changes of nodes, {of_asked}; {told:,} nodes ended as they were removed"]
 
 
 def _part(sorted_us: Sequence[int], part: float) -> str:

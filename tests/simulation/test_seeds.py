@@ -12,13 +12,16 @@ from unittest import mock
 
 import pytest
 
+from simulation.faults import CHANGES
 from simulation.outcome import BUSY, run_seed
 from simulation.run import WORKERS, run_one
 
 if TYPE_CHECKING:
     from simulation.ledger import SeedResult
 
-SEEDS = (1, 2, 3)
+CHANGING = 4
+"""A seed in which nodes come and go."""
+SEEDS = (1, 2, 3, CHANGING)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,7 @@ def results() -> dict[int, SeedResult]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_broken(results: dict[int, SeedResult], seed: int) -> None:
-    """INV-1 to INV-12, INV-15, no alarm, and nothing raised where nobody handles it."""
+    """INV-1 to INV-12, INV-15, INV-16, no alarm, and nothing raised where nobody handles it."""
     violations = results[seed].violations
 
     assert not violations, f"./dev sim --seed {seed}: {violations[0]}"
@@ -41,16 +44,34 @@ def test_nothing_is_broken(results: dict[int, SeedResult], seed: int) -> None:
 def test_a_seed_is_large_enough_to_prove_something(
     results: dict[int, SeedResult], seed: int
 ) -> None:
-    """A minute of three groups, hundreds of changes, many faults of many kinds."""
+    """A minute of three groups, hundreds of changes, many faults of many kinds.
+
+    While nodes come and go, clients ask many that are not there (yet, or any more).
+    """
     result = results[seed]
 
     assert result.simulated_us >= 60_000_000
-    assert result.counts["acknowledged"] >= 300
+    assert result.counts["acknowledged"] >= (200 if seed == CHANGING else 300)
     assert result.counts["faults"] >= 15
     assert len(result.faults) >= 6
     assert result.counts["writes"] > 0
     assert result.counts["moves"] > 0
     assert result.counts["watched"] > 0
+
+
+def test_nodes_come_and_go_among_the_faults(results: dict[int, SeedResult]) -> None:
+    """S25: in sizes that pass, with refusals, and a node that is removed learns of it and ends."""
+    counts, faults = results[CHANGING].counts, results[CHANGING].faults
+
+    assert counts["node_changes"] >= 5
+    assert counts["changes_refused"] > 0
+    assert counts["nodes_told"] > 0
+    assert faults.keys() >= CHANGES.keys()
+    assert faults.keys() - CHANGES.keys(), "other faults, too"
+
+
+def test_other_seeds_keep_their_nodes(results: dict[int, SeedResult]) -> None:
+    assert [seed for seed in SEEDS if results[seed].counts["changes_asked"]] == [CHANGING]
 
 
 def test_a_cooperative_group_works_on_while_partitions_move(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN, level_of
 from holdfast.raft.api import Build
-from simulation.faults import Planned
+from simulation.faults import Planned, changes_nodes
 from simulation.nodes import NAMES
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ LASTS_S: Final = (0.3, 2.0)
 
 
 def is_mixed(seed: int) -> bool:
-    """Whether the nodes of a seed are of two versions."""
-    return Random(f"{seed} mixed").randrange(MIXED_ONE_IN) == 0
+    """Whether the nodes of a seed are of two versions. Nodes that change begin at the newest."""
+    return Random(f"{seed} mixed").randrange(MIXED_ONE_IN) == 0 and not changes_nodes(seed)
 
 
 def first_builds(seed: int) -> dict[str, Build]:

@@ -1,4 +1,4 @@
-"""One simulated world: three nodes, their clients, the network, and two phases.
+"""One simulated world: its nodes, their clients, the network, and two phases.
 
 Safety: faults come by the list while everybody works. Healing: faults stop, and the cluster must
 recover within a deadline (INV-15), serve, and have lost nothing. A seed decides everything; the
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from holdfast.chaos.history import happenings as h
 from simulation.channel import SimChannel
 from simulation.crowd import Crowd
+from simulation.faults import CHANGES, changes_nodes
 from simulation.members import MemberPlan
 from simulation.nemesis import Nemesis
-from simulation.nodes import ADDRESSES, NAMES, SimNode
+from simulation.node_changes import NodeChanges
+from simulation.nodes import MACHINES, NAMES, SimNode, address_of
 from simulation.operators import LogWatcher, OffsetReader, Operator, Upgrader
 from simulation.peers import Peers
 from simulation.process import Clock, Process, running
@@ -67,19 +69,58 @@ class World:
         self.wire = Wire(self.schedule, str(seed))
         self.lines: list[Line] = []
         self._processes: dict[str, Process] = {}
-        peers = Peers(self.schedule, self.wire, self._chance("peers"))
-        self.nodes = {
-            name: SimNode(name, self.schedule, peers, self.recorder, self._chance(name))
-            for name in NAMES
-        }
+        self._peers = Peers(self.schedule, self.wire, self._chance("peers"))
+        planned = any(fault.kind in CHANGES for fault in faults)
+        self._changing = not shape.mixed and (planned or changes_nodes(seed))
+        self.changes = NodeChanges(self)
+        self.nodes: dict[str, SimNode] = {}
+        """All that there ever were, also those that were removed."""
+        for name in NAMES:
+            self._make(name)
         storage = OutsideStorage(self.wire, self.recorder)
-        self.crowd = Crowd(self.schedule, self.recorder, storage, self._chance("crowd"))
+        self.crowd = Crowd(
+            self.schedule, self.recorder, storage, self._chance("crowd"), lambda: self.addresses
+        )
         self.healed_us: int | None = None
         self.sick = ""
         self._begin(faults)
 
     def _chance(self, of: str) -> Random:
         return Random(f"{self.seed} {of}")
+
+    # --- the nodes ---
+
+    def _make(self, name: str) -> SimNode:
+        chance, changing = self._chance(name), self._changing
+        node = SimNode(name, self.schedule, self._peers, self.recorder, chance, changing=changing)
+        self.nodes[name] = node
+        return node
+
+    def join(self, name: str) -> None:
+        """A machine of this name is set up, with an empty disk, and its node is started."""
+        self._make(name).start()
+
+    @property
+    def names(self) -> list[str]:
+        """The nodes that may be broken: all but those that know that they were removed."""
+        return [name for name, node in self.nodes.items() if not node.is_out]
+
+    @property
+    def cluster(self) -> list[SimNode]:
+        """The nodes of the newest committed membership, but for those that were never there."""
+        names = self.recorder.membership.names
+        return [node for name, node in self.nodes.items() if name in names]
+
+    @property
+    def outlasting(self) -> list[str]:
+        """Nodes that run although they were removed."""
+        removed = self.recorder.membership.removed
+        return [name for name in removed if name in self.nodes and self.nodes[name].runs]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where the cluster's nodes listen for clients, as people who keep a list of them know."""
+        return tuple(address_of(node.name) for node in self.cluster)
 
     # --- the population ---
 
@@ -146,17 +187,18 @@ class World:
 
     def listener(self, address: str) -> SimServer | None:
         """The process that has this port open now."""
-        node = self.nodes[self.machine(address)]
-        server = node.server
-        return server if node.runs and server is not None and server.listening else None
+        node = self.nodes.get(self.machine(address))
+        server = node.server if node is not None and node.runs else None
+        return server if server is not None and server.listening else None
 
     def machine(self, address: str) -> str:
         """The machine with this address."""
-        return next(name for name, its in ADDRESSES.items() if its == address)
+        return MACHINES[address]
 
     def has_power(self, machine: str) -> bool:
         """Whether the machine itself answers."""
-        return self.nodes[machine].has_power
+        node = self.nodes.get(machine)
+        return node is not None and node.has_power
 
     def lines_to(self, node: SimNode) -> list[Line]:
         """The connections of clients to a node."""
@@ -214,13 +256,18 @@ class World:
 
     @property
     def is_whole(self) -> bool:
-        """Every node is a member and up to date, one leads, and every member has its share."""
-        nodes = list(self.nodes.values())
+        """Every node is a member and up to date, one leads, and every member has its share.
+
+        All know the same nodes, and those that were removed have been told, and have ended.
+        """
+        nodes = self.cluster
         statuses = [node.engine.status() for node in nodes if node.engine and node.runs]
         leading = [node for node in nodes if node.replica and node.replica.leading_term]
         return (
             len(statuses) == len(nodes)
             and all(status.stage == "member" for status in statuses)
+            and {status.membership_index for status in statuses} == {self.recorder.membership_index}
+            and not self.outlasting
             and len(leading) == 1
             and max(s.evolved_index for s in statuses) - min(s.evolved_index for s in statuses) < 50
             and all(member.is_settled for member in self.crowd.alive)
@@ -260,6 +307,7 @@ class World:
         nodes = {
             name: (node.engine.status() if node.engine and node.runs else "down")
             for name, node in self.nodes.items()
+            if not node.is_out
         }
         leading = [name for name, node in self.nodes.items() if node.leads]
         unsettled = {m.who: m.phase for m in self.crowd.alive if not m.is_settled}
@@ -282,24 +330,22 @@ class World:
             self.sick = f"the nodes did not come to one state: {self._what_is_sick()}"
         if not self._tell_alike and not self.sick:
             self.sick = "the nodes tell differently of the groups' rebalances"
-        for node in self.nodes.values():
-            if node.runs:
+        for node in self.cluster:
+            if node.runs and node.replica is not None and node.replica.state.applied_index:
                 self.recorder.digest_now(node)
         self.recorder.add(h.Phase(self.schedule.now_us, "end"))
 
     @property
     def _agree(self) -> bool:
         """Whether all nodes have applied the same."""
-        replicas = [node.replica for node in self.nodes.values() if node.replica and node.runs]
+        replicas = [node.replica for node in self.cluster if node.replica and node.runs]
         reached = {(each.state.applied_index, each.chain_head) for each in replicas}
-        return len(replicas) == len(self.nodes) and len(reached) == 1
+        return len(replicas) == len(self.cluster) and len(reached) == 1
 
     @property
     def _tell_alike(self) -> bool:
         """Whether all nodes tell the same of rebalances; no digest covers that."""
-        told = [
-            node.replica.histories for node in self.nodes.values() if node.replica and node.runs
-        ]
+        told = [node.replica.histories for node in self.cluster if node.replica and node.runs]
         return all(histories == told[0] for histories in told)
 
     @property

@@ -25,6 +25,7 @@ EVERY: list[h.Happening] = [
     h.WatchOpened(10, "x", "", 0, 0),
     h.Watched(11, "x", 3, 0, 1, "g", "GroupCreated"),
     h.WatchGap(12, "x"),
+    h.NodesChanged(12, "n1", 7, 2, ("n1", "n2"), ("n3",), ()),
     h.Fault(13, "pause", "n1", "begin", {"for_ms": 5}),
     h.Phase(14, "healing"),
 ]

@@ -193,6 +193,21 @@ class Role(NamedTuple):
     term: int
 
 
+class NodesChanged(NamedTuple):
+    """A node knows that a change of the cluster's nodes is committed (S25)."""
+
+    at_us: int
+    node: str
+    entry: int
+    """The index of the entry of the log that holds the membership."""
+    term: int
+    """Of that entry; 0: the node does not know it any more."""
+    voters: tuple[str, ...]
+    learners: tuple[str, ...]
+    removed: tuple[str, ...]
+    """Names that are never given again."""
+
+
 class WatchOpened(NamedTuple):
     """A watch begins, or goes on, after a position of the log; `group` "" for all groups."""
 
@@ -255,6 +270,7 @@ Happening: TypeAlias = (
     | Recorded
     | Applied
     | Role
+    | NodesChanged
     | WatchOpened
     | Watched
     | WatchGap

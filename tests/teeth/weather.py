@@ -59,6 +59,7 @@ WEATHERS: Final = {
     "crashes": Weather(("crash", "power-cut", "snapshot", "new-disk"), 26.0),
     "frozen-clients": Weather(("client-pause", "client-cut"), 34.0, (0.3, 1.2)),
     "frozen-leaders": Weather(("pause", "leader-cut-off"), 44.0, (3.0, 5.0), "leader"),
+    "changes": Weather((*faults.CHANGES, "crash", "partition", "transfer"), 34.0, (0.3, 1.5)),
     "lost-answers": Weather(("connections-reset", "crash", "loss"), 30.0, (0.4, 1.5)),
     "upgrades": Weather(("crash", "partition"), 30.0, (1.0, 4.0), mixed=True),
 }

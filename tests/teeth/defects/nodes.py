@@ -1,18 +1,22 @@
 """Defects of the change of nodes (S25): who counts, from when, and who still does when it is gone.
 
-Their judges are the scenarios of tests/raft, each written for one rule.
+Most judges are the scenarios of tests/raft, each written for one rule. What any change of nodes
+brings about is shown to the simulator.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from holdfast.raft import membership
 from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import Log
 from holdfast.raft.core.membership.in_force import MembershipInForce
+from holdfast.raft.core.membership.removals import Removals
 from holdfast.raft.core.watch import Watch
 from holdfast.raft.membership import Membership
-from teeth.catalogue import Scenario, seeded
+from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced, without
 
 if TYPE_CHECKING:
@@ -149,4 +153,44 @@ def removed_node_counts() -> Iterator[None]:
 def log_of_another_cluster() -> Iterator[None]:
     """A new node that had founded a cluster alone gets the log behind its own, and votes by it."""
     with without(Switch.S25_FOREIGN):
+        yield
+
+
+@seeded("S25 b", Simulated(("I16",), "changes"))
+def promotion_of_all_learners() -> Iterator[None]:
+    """Whoever promotes a learner promotes them all: two voters come at once.
+
+    Majorities before and after need not meet, and nobody asked whether the others have caught up.
+    """
+    promoting = membership._with_voter
+
+    def with_voters(now: Membership, name: str) -> Membership:
+        then = promoting(now, name)
+        voters = tuple(sorted((*then.voters, *then.learners)))
+        return replace(then, voters=voters, learners=())
+
+    with replaced(membership, "_with_voter", with_voters):
+        yield
+
+
+@seeded("S25 e", Simulated(("I16",), "changes"))
+def names_of_removed_nodes_are_forgotten() -> Iterator[None]:
+    """A removed node is like one that never was: it is told nothing, and its name can come back."""
+    removing = membership._without
+
+    def without_a_trace(now: Membership, name: str) -> Membership:
+        return replace(removing(now, name), removed=now.removed)
+
+    with replaced(membership, "_without", without_a_trace):
+        yield
+
+
+@seeded("S25 e", Simulated(("I16",), "changes"))
+def removed_node_runs_on() -> Iterator[None]:
+    """A node that is told that it was removed takes no notice."""
+
+    def tick(self: Removals) -> None:
+        del self
+
+    with replaced(Removals, "tick", tick):
         yield

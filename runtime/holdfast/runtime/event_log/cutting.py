@@ -66,14 +66,14 @@ class Cutting:
         cut: Callable[[], HistoryCut | None],
         make_durable: Callable[[], Awaitable[None]],
         release_dead_readers: Callable[[], None],
-        peers: Sequence[str] = (),
+        peers: Callable[[], Sequence[str]] = tuple,
         call: Call = lambda _peer, _request: iter(()),
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`cut`: returns the last cut on the log. `make_durable`: takes a snapshot, waits for it.
 
-        `release_dead_readers`: of LMDB, after a child that may have been killed. `call`: asks a
-        peer. `pause`: waits for so many seconds.
+        `release_dead_readers`: of LMDB, after a child that may have been killed. `peers`: returns
+        who may be asked now. `call`: asks a peer. `pause`: waits for so many seconds.
         """
         self._place, self._cut, self._make_durable = place, cut, make_durable
         self._release_dead_readers = release_dead_readers
@@ -191,7 +191,7 @@ class Cutting:
 
     async def _fetched(self, wanted: HistoryCut, ended: Ended) -> Ended:
         """Take over the checkpoint from the first peer that has it; else return what ended."""
-        for peer in self._peers:
+        for peer in self._peers():
             try:
                 arrived = await asyncio.to_thread(self._download, peer, wanted.last)
             except _FAILURES as error:

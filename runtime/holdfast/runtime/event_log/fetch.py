@@ -14,7 +14,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -106,12 +106,15 @@ class Fetching:
         self,
         place: FetchingPlace,
         history: Gaps,
-        peers: list[str],
+        peers: Callable[[], Sequence[str]],
         call: Call,
         first_look_seconds: float = FIRST_LOOK_SECONDS,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`call`: asks a peer. `now`: a clock in seconds, for the pauses after a flaw."""
+        """`peers`: returns who may be asked now. `call`: asks a peer.
+
+        `now`: a clock in seconds, for the pauses after a flaw.
+        """
         self.missing: tuple[Gap, ...] = ()
         """The gaps that the last look found."""
         self._place, self._history, self._peers, self._call = place, history, peers, call
@@ -124,11 +127,10 @@ class Fetching:
 
     def start(self) -> None:
         """Look for missing records now, and whenever `look` is called."""
-        if self._peers:
-            self._task = asyncio.create_task(self._run())
+        self._task = asyncio.create_task(self._run())
 
     def look(self) -> None:
-        """Look again: a snapshot was installed, so records may be missing."""
+        """Look again: a snapshot was installed, so records may be missing; or peers are others."""
         self._look.set()
 
     async def close(self) -> None:
@@ -157,7 +159,9 @@ class Fetching:
             return
 
     async def fetch(self) -> None:
-        """Look once, and fetch missing records from the peers that have them."""
+        """Look once, and fetch missing records from the peers that have them, if it has any."""
+        if not self._peers():
+            return
         await self._note_missing()
         if not self.missing:
             return
@@ -180,7 +184,7 @@ class Fetching:
     async def _all_offers(self) -> list[_Offer]:
         """List what each peer has, in order; flawed copies come last, and only if they are due."""
         offers: list[_Offer] = []
-        for peer in self._peers:
+        for peer in self._peers():
             try:
                 offers += await asyncio.to_thread(self._offers, peer)
             except _PASSING as error:

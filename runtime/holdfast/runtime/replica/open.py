@@ -137,7 +137,8 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
         *(snapshots.tail, store, directory.segments_path, lambda: replica.state.applied_index),
         lambda: replica.state.history_cut,
     )
-    fetching = _fetching(config, directory, history, calls)
+    fetching = _fetching(config, directory, replica, history, calls)
+    replica.on_membership(lambda _: fetching.look())
     cutting = _cutting(config, directory, replica, store, calls)
     replica.subscribe(on_applied=cutting.on_applied)
 
@@ -203,7 +204,11 @@ def _peer_calls(config: ReplicaConfig, directory: DataDirectory) -> PeerCalls:
 
 
 def _fetching(
-    config: ReplicaConfig, directory: DataDirectory, history: History, calls: PeerCalls
+    config: ReplicaConfig,
+    directory: DataDirectory,
+    replica: Replica,
+    history: History,
+    calls: PeerCalls,
 ) -> Fetching:
     place = FetchingPlace(
         directory.segments_path,
@@ -212,7 +217,12 @@ def _fetching(
         config.disk_reserve_bytes,
     )
     call = partial(_call_for_segments, calls)
-    return Fetching(place, history, sorted(config.log.peers), call)
+    return Fetching(place, history, partial(_peers, replica), call)
+
+
+def _peers(replica: Replica) -> list[str]:
+    """Return the other nodes of the cluster: those of the membership in force (S25)."""
+    return [name for name in replica.membership.names if name != replica.node_id]
 
 
 def _cutting(
@@ -225,7 +235,7 @@ def _cutting(
     place = CuttingPlace(directory.state_path, directory.segments_path, _turn(config))
     return Cutting(
         *(place, lambda: replica.state.history_cut, replica.snapshot, store.release_dead_readers),
-        *(sorted(config.log.peers), partial(_call_for_segments, calls)),
+        *(partial(_peers, replica), partial(_call_for_segments, calls)),
     )
 
 

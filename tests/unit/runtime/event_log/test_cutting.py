@@ -47,7 +47,7 @@ class Node:
         place = CuttingPlace(self.disk.state, self.disk.segments, self._turn)
         return Cutting(
             *(place, lambda: self.cut, self._make_durable, lambda: None),
-            *(("n2", "n3"), self._call, self._pause),
+            *(lambda: ("n2", "n3"), self._call, self._pause),
         )
 
     async def _make_durable(self) -> None:

@@ -105,19 +105,21 @@ class Node:
         """The looks of one process at these times; what each one read lies in `read_from`."""
         now = [0.0]
         place = FetchingPlace(self.segments, "c", "n1", self.reserve)
-        peers = sorted(self.sources)
-        fetching = Fetching(place, self.history, peers, self._call, now=lambda: now[0])
+        fetching = Fetching(place, self.history, self._peers, self._call, now=lambda: now[0])
         for now[0] in times:
             self.read_from.clear()
             asyncio.run(fetching.fetch())
             yield fetching
+
+    def _peers(self) -> list[str]:
+        return sorted(self.sources)
 
     def fetch(self) -> Fetching:
         """One look, as after an install."""
 
         async def story() -> Fetching:
             place = FetchingPlace(self.segments, "c", "n1", self.reserve)
-            fetching = Fetching(place, self.history, sorted(self.sources), self._call)
+            fetching = Fetching(place, self.history, self._peers, self._call)
             await fetching.fetch()
             return fetching
 
@@ -355,6 +357,26 @@ class Stumbling:
         return [Gap(Position(0, 0), Position(30, 0))]
 
 
+def test_a_node_that_comes_later_is_asked_for_what_is_missing(tmp_path: Path) -> None:
+    """The nodes of a cluster come and go (S25); alone, a node asks nobody and waits for none."""
+    peers, asked = list[str](), list[str]()
+
+    def call(peer: str, _request: bytes) -> Iterator[bytes]:
+        asked.append(peer)
+        return iter(())
+
+    async def story() -> None:
+        place = FetchingPlace(tmp_path / "segments", "c", "n1")
+        fetching = Fetching(place, Stumbling(), lambda: peers, call)
+        await fetching.fetch()
+        assert (asked, fetching.missing) == ([], ())
+        peers.append("n4")
+        await fetching.fetch()
+        assert asked == ["n4"]
+
+    asyncio.run(story())
+
+
 def test_a_look_that_fails_in_any_way_is_followed_by_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,7 +386,7 @@ def test_a_look_that_fails_in_any_way_is_followed_by_another(
 
     async def story() -> None:
         place = FetchingPlace(tmp_path / "segments", "c", "n1")
-        fetching = Fetching(place, history, ["n2"], lambda _peer, _request: iter(()), 0.0)
+        fetching = Fetching(place, history, lambda: ["n2"], lambda _peer, _request: iter(()), 0.0)
         fetching.start()
         await until_async(lambda: fetching.missing, "what is missing is found")
         await fetching.close()

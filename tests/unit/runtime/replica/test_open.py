@@ -13,7 +13,9 @@ from harness.poll import WITHIN_S, until_async
 from holdfast.coordinator.model.access import Revocation
 from holdfast.coordinator.model.events import Cause, Part, Proposed, RevocationsChanged
 from holdfast.raft.api import EngineStopped, Settings
+from holdfast.raft.membership import Membership
 from holdfast.raft.open import LogConfig, PeerCalls
+from holdfast.runtime.event_log.fetch import Fetching
 from holdfast.runtime.replica import open as opening
 from holdfast.runtime.replica.directory import DirectoryConfig, open_directory
 from holdfast.runtime.replica.open import OpenReplica, ReplicaConfig, open_replica
@@ -103,6 +105,23 @@ def test_a_certificate_that_the_stored_state_revokes_is_refused_before_the_peer_
 
     asyncio.run(story())
     assert told == [frozenset({stolen.fingerprint}), "the port is bound"]
+
+
+def test_s25_what_is_missing_is_looked_for_when_the_nodes_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that comes may have it; and a cluster of one has asked nobody so far."""
+    looks: list[bool] = []
+    monkeypatch.setattr(Fetching, "look", lambda _: looks.append(True))
+
+    async def story() -> None:
+        opened = await opened_alone(tmp_path / "data")
+        (tell,) = opened.log.engine.overlay.in_force.listeners[-1:]
+        tell(Membership.of(("n1", "n2")))
+        await until_async(lambda: bool(looks), "a look")
+        await opened.close()
+
+    asyncio.run(story())
 
 
 def test_a_configured_reserve_counts_when_a_directory_is_created(tmp_path: Path) -> None:

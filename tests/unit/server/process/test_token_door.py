@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2_grpc
 
 from harness.issuer import Issuer, token_settings
 from holdfast.client import Admin, Forbidden, Tls
@@ -113,7 +113,11 @@ def test_a_good_token_makes_calls_as_its_principal(tmp_path: Path) -> None:
 def test_without_one_good_token_no_call_gets_in(
     tmp_path: Path, metadata: tuple[tuple[str, str], ...], words: str
 ) -> None:
-    """Unary calls and streams, ours and those of the library."""
+    """Unary calls and streams, ours and those of the library.
+
+    Nothing is written to the streams: grpc.aio's client calls it INTERNAL, and not what the node
+    says, if a message meets a stream whose end has not been read yet.
+    """
 
     async def run() -> None:
         async with world(tmp_path) as made:
@@ -121,7 +125,6 @@ def test_without_one_good_token_no_call_gets_in(
             shown = tuple((key, value.replace("good", good)) for key, value in metadata)
             more: dict[str, Any] = {"metadata": shown, "timeout": SECONDS}
             channel = made.channel
-            asked = reflection_pb2.ServerReflectionRequest(list_services="")
             calls = [
                 AdminServiceStub(channel).DescribeCluster(
                     admin_pb2.DescribeClusterRequest(), **more
@@ -130,7 +133,7 @@ def test_without_one_good_token_no_call_gets_in(
                 LogServiceStub(channel).Watch(WatchRequest(), **more).read(),
                 health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), **more),
                 reflection_pb2_grpc.ServerReflectionStub(channel)
-                .ServerReflectionInfo(iter([asked]), **more)
+                .ServerReflectionInfo(iter([]), **more)
                 .read(),
             ]
             for call in calls:

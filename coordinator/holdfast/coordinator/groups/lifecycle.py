@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.model.events import GroupDeleted
+from holdfast.coordinator.model.events import QUARANTINE_ENDED, GroupDeleted
 from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidGroupId, NonEmptyGroup
 from holdfast.coordinator.model.replies import NamedReply, NamedResult
 from holdfast.coordinator.structures.pmap import PMap
@@ -50,8 +50,12 @@ def delete(draft: Draft, command: DeleteGroup) -> NamedReply:
     """
     error = _not_deletable(draft)
     if error is None:
-        delete_empty(draft, "K10")
+        delete_empty(draft, QUARANTINE_ENDED if _is_quarantined(draft) else "K10")
     return NamedReply((NamedResult(command.group_id, error),))
+
+
+def _is_quarantined(draft: Draft) -> bool:
+    return draft.found is not None and bool(draft.found.quarantined)
 
 
 def _not_deletable(draft: Draft) -> Rejection | None:
@@ -64,7 +68,7 @@ def _not_deletable(draft: Draft) -> Rejection | None:
 
 
 def delete_empty(draft: Draft, rule: str) -> None:
-    """Delete a group without members; member ids that were given out for it end."""
+    """Delete a group that may be deleted; member ids that were given out for it end."""
     for key in tuple(draft.volatile.armed):
         draft.cancel(key)
     draft.volatile = draft.volatile._replace(pending=PMap(), offered=PMap())

@@ -16,6 +16,7 @@ from holdfast.coordinator.cluster.request_table import RequestTable
 from holdfast.coordinator.kernel.group_types import new_group, type_of
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
+    QUARANTINE_ENDED,
     AccessModeChanged,
     AclsChanged,
     BackupVerified,
@@ -202,12 +203,21 @@ def _owned(group: Group[Any] | None, record: Record, level: int) -> Group[Any] |
     return group
 
 
+def _ends_quarantine(group: Group[Any] | None, record: Record) -> bool:
+    """Return whether an operator ends a quarantine by this deletion (S6).
+
+    Who folds records knows it by their cause alone; version 0.1.0 recorded none.
+    """
+    known = group is not None and bool(group.quarantined)
+    return known or record.cause.rule == QUARANTINE_ENDED
+
+
 def evolve_group(group: Group[Any] | None, event: GroupEvent, record: Record) -> Group[Any] | None:
     """Return the group after its event; None if it is gone. Raises as `Fold.add` does."""
+    if isinstance(event, GroupDeleted) and _ends_quarantine(group, record):
+        return None  # whatever state it caught the group in (S6)
     if group is None:
         return _created(event, record)
-    if group.quarantined and isinstance(event, GroupDeleted):
-        return None  # an operator ends the quarantine, whatever state it caught the group in (S6)
     kind = type_of(group)
     to = kind.target(group.state, event)
     if record.group_seq != group.seq + 1:

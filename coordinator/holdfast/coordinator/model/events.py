@@ -8,7 +8,7 @@ milliseconds. This file knows no rules.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.access import Acl, Fingerprint, Revocation
 from holdfast.coordinator.model.ids import (
@@ -367,6 +367,14 @@ class Cause(NamedTuple):
 
     rule: str
     command: str
+
+
+QUARANTINE_ENDED: Final = "S6"
+"""The rule by which a `GroupDeleted` ends a quarantine.
+
+No other record tells that there was one. Without it, nobody who folds the records would know why a
+group was deleted that was not empty.
+"""
 
 
 class Proposed(NamedTuple):

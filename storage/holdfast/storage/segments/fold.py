@@ -72,8 +72,8 @@ class _Folding:
             self.state = replay(self.state, self._waiting)
         except InvariantBroken as error:
             raise CannotFold(
-                f"the rules refuse a record of the history ({error}), as after a group was "
-                "quarantined: nothing is deleted that cannot be told by a checkpoint"
+                f"the rules refuse a record of the history ({error}), as where version 0.1.0 has "
+                "deleted a quarantined group: nothing is deleted that no checkpoint can tell"
             ) from error
         self._waiting.clear()
 

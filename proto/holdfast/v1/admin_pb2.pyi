@@ -1502,6 +1502,56 @@ class CertificateFact(_message.Message):
 Global___CertificateFact: _TypeAlias = CertificateFact  # noqa: Y015
 
 @_typing.final
+class HistoryFacts(_message.Message):
+    """How a node's history grows, and what becomes of its disk if that goes on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEGMENT_BYTES_FIELD_NUMBER: _builtins.int
+    MEASURED_MS_FIELD_NUMBER: _builtins.int
+    BYTES_A_DAY_FIELD_NUMBER: _builtins.int
+    FULL_IN_MS_FIELD_NUMBER: _builtins.int
+    RETENTION_FIELD_NUMBER: _builtins.int
+    HINDRANCE_FIELD_NUMBER: _builtins.int
+    CUT_INDEX_FIELD_NUMBER: _builtins.int
+    segment_bytes: _builtins.int
+    """Bytes of its sealed segments."""
+    measured_ms: _builtins.int
+    """Over how much log time its growth was measured, in milliseconds; 0: too little was recorded to tell."""
+    bytes_a_day: _builtins.int
+    """Bytes a day by which history, journal and state grow."""
+    full_in_ms: _builtins.int
+    """In how many milliseconds changes will be refused for want of room, by the log's time at the answer; unset: not known
+    yet (`measured_ms` is 0), or never, since as much is deleted as is added.
+    """
+    retention: _builtins.bool
+    """Whether settings say that old history is deleted."""
+    hindrance: _builtins.str
+    """Why it is not deleted although settings say so, as a sentence; empty: nothing hinders it."""
+    cut_index: _builtins.int
+    """Index of the last entry that was cut off by the log; 0: none was."""
+    def __init__(
+        self,
+        *,
+        segment_bytes: _builtins.int = ...,
+        measured_ms: _builtins.int = ...,
+        bytes_a_day: _builtins.int = ...,
+        full_in_ms: _builtins.int | None = ...,
+        retention: _builtins.bool = ...,
+        hindrance: _builtins.str = ...,
+        cut_index: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms", "full_in_ms", b"full_in_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms", "bytes_a_day", b"bytes_a_day", "cut_index", b"cut_index", "full_in_ms", b"full_in_ms", "hindrance", b"hindrance", "measured_ms", b"measured_ms", "retention", b"retention", "segment_bytes", b"segment_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__full_in_ms: _TypeAlias = _typing.Literal["full_in_ms"]  # noqa: Y015
+    _WhichOneofArgType__full_in_ms: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__full_in_ms) -> _WhichOneofReturnType__full_in_ms | None: ...
+
+Global___HistoryFacts: _TypeAlias = HistoryFacts  # noqa: Y015
+
+@_typing.final
 class NodeFacts(_message.Message):
     """What a node finds on its machine. 0: unknown."""
 
@@ -1516,6 +1566,7 @@ class NodeFacts(_message.Message):
     SYNCS_FIELD_NUMBER: _builtins.int
     SYNC_P99_MS_FIELD_NUMBER: _builtins.int
     CERTIFICATES_FIELD_NUMBER: _builtins.int
+    HISTORY_FIELD_NUMBER: _builtins.int
     wall_time_ms: _builtins.int
     """Its wall clock, when the answer was made: Unix time in milliseconds."""
     resident_bytes: _builtins.int
@@ -1536,6 +1587,10 @@ class NodeFacts(_message.Message):
     def certificates(self) -> _containers.RepeatedCompositeFieldContainer[Global___CertificateFact]:
         """Its certificates."""
 
+    @_builtins.property
+    def history(self) -> Global___HistoryFacts:
+        """Its history."""
+
     def __init__(
         self,
         *,
@@ -1548,10 +1603,11 @@ class NodeFacts(_message.Message):
         syncs: _builtins.int = ...,
         sync_p99_ms: _builtins.float = ...,
         certificates: _abc.Iterable[Global___CertificateFact] | None = ...,
+        history: Global___HistoryFacts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["history", b"history"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificates", b"certificates", "disk_free_bytes", b"disk_free_bytes", "disk_total_bytes", b"disk_total_bytes", "memory_bytes", b"memory_bytes", "open_files_max", b"open_files_max", "resident_bytes", b"resident_bytes", "sync_p99_ms", b"sync_p99_ms", "syncs", b"syncs", "wall_time_ms", b"wall_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificates", b"certificates", "disk_free_bytes", b"disk_free_bytes", "disk_total_bytes", b"disk_total_bytes", "history", b"history", "memory_bytes", b"memory_bytes", "open_files_max", b"open_files_max", "resident_bytes", b"resident_bytes", "sync_p99_ms", b"sync_p99_ms", "syncs", b"syncs", "wall_time_ms", b"wall_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

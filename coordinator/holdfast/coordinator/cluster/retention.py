@@ -99,7 +99,43 @@ def due(state: State, sealed: Sequence[SealedPart], now_ms: int) -> Position | N
     segment is cut off as a whole: if its last record is too old, or as long as all together are too
     large, and never one with a record that is younger than the least age.
     """
-    bounds, allowed, before = settings.of_cluster(state), last_allowed(state), cut_at(state)
+    return _due(state, sealed, now_ms, last_allowed(state))
+
+
+def off(state: State) -> bool:
+    """Return whether no setting says that history is ever deleted."""
+    bounds = settings.of_cluster(state)
+    return bounds.history_age_ms_max < 0 and bounds.history_bytes_max < 0
+
+
+def hindrance(state: State, sealed: Sequence[SealedPart], now_ms: int) -> str:
+    """Say what on the log forbids a cut that the settings ask for; empty: nothing does.
+
+    `sealed`, `now_ms`: as for `due`.
+    """
+    if off(state) or _due(state, sealed, now_ms, last_allowed(state)) is not None:
+        return ""
+    if _due(state, sealed, now_ms, state.sealed) is None:
+        return ""
+    if too_low(state, HistoryCut, "a cut of the history"):
+        return (
+            f"level {state.level} of the cluster has no deletion of history yet: end the upgrade "
+            "with `holdfast cluster upgrade finish`"
+        )
+    if not state.backed_up:
+        known = "none was verified and reported"
+    else:
+        known = f"the last one that was verified and reported ends at entry {state.backed_up}"
+    return (
+        f"a backup is required (log.retention_require_backup), and {known}: make one with "
+        "`holdfast backup create`, and report it with `holdfast backup verify --report`"
+    )
+
+
+def _due(
+    state: State, sealed: Sequence[SealedPart], now_ms: int, allowed: Position
+) -> Position | None:
+    bounds, before = settings.of_cluster(state), cut_at(state)
     size = sum(each.size for each in sealed if each.last > before)
     found, records = None, 0
     for each in sealed:

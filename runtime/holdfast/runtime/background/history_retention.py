@@ -44,6 +44,9 @@ class HistoryRetention:
         self._replica, self._actors, self._cuts = replica, actors, cuts
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
+        self.problem = ""
+        """Why this leader could propose no cut when one was due last; empty: it could, or does not
+        lead."""
 
     def listen(self) -> None:
         """Subscribe to the replica."""
@@ -62,6 +65,7 @@ class HistoryRetention:
 
     def on_not_leading(self) -> None:
         """Stop the task."""
+        self.problem = ""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -82,7 +86,9 @@ class HistoryRetention:
             await self._rest()
             try:
                 await self.look()
-            except Exception:
+                self.problem = ""
+            except Exception as error:
+                self.problem = f"the history cannot be cut off: {error}"
                 logger.exception(
                     "retention is due, and the history cannot be cut off: nothing was deleted. "
                     "Check this node with `holdfast log verify`, or hand the leadership to another"
@@ -100,8 +106,7 @@ class HistoryRetention:
 
     async def look(self) -> None:
         """Propose a cut, if one is due. Raises OSError, ValueError, TimeoutError; all is kept."""
-        bounds = settings.of_cluster(self._replica.state)
-        if bounds.history_age_ms_max < 0 and bounds.history_bytes_max < 0:
+        if retention.off(self._replica.state):
             return
         parts = await self._cuts.sealed()
         last = retention.due(self._replica.state, parts, self._replica.log_time_ms())

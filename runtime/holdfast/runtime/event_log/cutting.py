@@ -78,13 +78,15 @@ class Cutting:
         self._place, self._cut, self._make_durable = place, cut, make_durable
         self._release_dead_readers = release_dead_readers
         self._peers, self._call, self._pause = peers, call, pause
-        self._sizes = SegmentSizes(place.segments)
+        self._sizes, self._sizing = SegmentSizes(place.segments), asyncio.Lock()
         self._look = asyncio.Event()
         self._one = asyncio.Lock()
         self._ended = threading.Event()
         self._done: HistoryCut | None = None
         self._task: asyncio.Task[None] | None = None
         self._removing: asyncio.Future[int] | None = None
+        self.problem = ""
+        """Why the last cut on the log is not carried out here; empty: it is, or is under way."""
 
     def start(self) -> None:
         """Carry out what is on the log now, as far as it is not yet, and what comes later."""
@@ -144,8 +146,21 @@ class Cutting:
         return CutHistory(last, told["log_time_ms"], bytes.fromhex(told["digest"]))
 
     async def sealed(self) -> list[SealedPart]:
-        """Describe the segments here, in the order of the log. Raises OSError, ValueError."""
-        return await asyncio.to_thread(self._sizes.parts)
+        """Describe the segments here, in the order of the log.
+
+        New ones are looked at in a child process. Raises TimeoutError, OSError, ValueError.
+        """
+        async with self._sizing:
+            after = await asyncio.to_thread(self._sizes.unknown_after)
+            if after is not None:
+                program = "holdfast.storage.segments.segment_sizes"
+                ended = await run_child(program, str(self._place.segments), after)
+                if ended.code:
+                    raise CannotCut(
+                        f"a segment cannot be looked at: {ended.complaint.strip()[-200:]}"
+                    )
+                self._sizes.learn(ended.output)
+            return await asyncio.to_thread(self._sizes.parts)
 
     async def _run(self) -> None:
         again = AGAIN_SECONDS
@@ -153,16 +168,17 @@ class Cutting:
             self._look.clear()
             try:
                 await self.carry_out()
-                again, wait = AGAIN_SECONDS, None
+                again, wait, self.problem = AGAIN_SECONDS, None, ""
             except _FAILURES as error:
+                self.problem = str(error)
                 wait, again = again, min(2 * again, AGAIN_SECONDS_MAX)
                 logger.warning(
                     "a cut of the history is not carried out here: %s. Nothing was deleted; it is "
                     "tried again in %.0f s",
                     *(error, wait),
                 )
-            except Exception:
-                wait = again
+            except Exception as error:
+                wait, self.problem = again, repr(error)
                 logger.exception("a cut of the history failed inside; nothing was deleted")
             await self._wait(wait)
 

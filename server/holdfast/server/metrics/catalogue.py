@@ -102,6 +102,13 @@ METRICS: Final = (
     Metric("holdfast_disk_free_bytes", "gauge",
         "Free bytes of the file system of `node.data_dir`.", "bytes"),
     Metric("holdfast_disk_total_bytes", "gauge", "All bytes of that file system.", "bytes"),
+    Metric("holdfast_disk_full_seconds", "gauge",
+        "How long until changes are refused for want of room, if history, journal and state grow "
+        "as they did lately and retention deletes as the settings say; +Inf: never. No value: too "
+        "little is recorded to tell.", "seconds"),
+    Metric("holdfast_retention_hindered", "gauge",
+        "1 if history is not deleted although settings say so: the leader cannot propose it, or "
+        "this node does not carry it out."),
     Metric("holdfast_directory_bytes", "gauge",
         "Bytes that files take. `part`: `journal`, `state` or `segments`.", "bytes", ("part",)),
     Metric("holdfast_certificate_expiry_seconds", "gauge",

@@ -7,6 +7,7 @@ Knows no HTTP and no prometheus_client.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import platform
 import resource
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from holdfast.server.config.node_config import Tls
     from holdfast.server.metrics.applied_counts import AppliedCounts
     from holdfast.server.metrics.call_counts import CallCounts
+    from holdfast.server.metrics.history_outlook import HistoryOutlook, Outlook
     from holdfast.server.metrics.pulse import Pulse
     from holdfast.storage.durations import Durations
 
@@ -61,6 +63,7 @@ class Sources:
     parts: Mapping[str, Path]
     """The folders of `data_dir` by what they hold."""
     tls: Tls | None
+    outlook: HistoryOutlook
 
 
 async def gathered(sources: Sources) -> list[Row]:
@@ -69,6 +72,7 @@ async def gathered(sources: Sources) -> list[Row]:
     rows = [*_own(sources), *_log(sources, state)]
     if sources.caught_up():
         rows += await _groups(state)
+    rows += _outlook(await sources.outlook.told())
     return rows + await asyncio.to_thread(lambda: list(_files(sources)))
 
 
@@ -135,6 +139,14 @@ async def _groups(state: State) -> list[Row]:
     ]
 
 
+def _outlook(outlook: Outlook) -> Iterator[Row]:
+    yield "holdfast_retention_hindered", (), bool(outlook.hindrance)
+    growth, full_in_ms = outlook.forecast
+    if growth is not None:
+        left = math.inf if full_in_ms is None else full_in_ms / 1000
+        yield "holdfast_disk_full_seconds", (), left
+
+
 def _files(sources: Sources) -> Iterator[Row]:
     """Look at files; any thread. What cannot be read has no value, and the rest is shown."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -143,14 +155,18 @@ def _files(sources: Sources) -> Iterator[Row]:
     yield "holdfast_disk_free_bytes", (), disk.f_bavail * disk.f_frsize
     yield "holdfast_disk_total_bytes", (), disk.f_blocks * disk.f_frsize
     for part, folder in sources.parts.items():
-        yield "holdfast_directory_bytes", (part,), sum(_sizes(folder))
+        yield "holdfast_directory_bytes", (part,), taken(folder)
     for key, path in certificate_files(sources.tls):
         if (ends := expiry(path)) is not None:
             yield "holdfast_certificate_expiry_seconds", (key,), ends
 
 
+def taken(folder: Path) -> int:
+    """Sum up the bytes that the files in a folder take on the disk; LMDB's have holes."""
+    return sum(_sizes(folder))
+
+
 def _sizes(folder: Path) -> Iterator[int]:
-    """Yield the bytes that each file takes on the disk; LMDB's have holes."""
     for path in folder.rglob("*"):
         try:
             yield path.lstat().st_blocks * 512

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.server.config.node_config import Tls
+    from holdfast.server.metrics.history_outlook import HistoryOutlook, Outlook
 
 
 class NodeFacts:
@@ -27,10 +28,14 @@ class NodeFacts:
         self._data_dir, self._tls = data_dir, tls
         self.syncs = Durations()
         """What writing and syncing each batch of the journal took."""
+        self.outlook: HistoryOutlook | None = None
+        """Of the history, once the node is open."""
 
     async def told(self) -> a.NodeFacts:
         """Look at the machine; the wall clock is read last, right before the answer."""
         found = await asyncio.to_thread(self._look)
+        if self.outlook is not None:
+            found.history.CopyFrom(_history(await self.outlook.told()))
         found.wall_time_ms = time.time_ns() // 1_000_000
         return found
 
@@ -50,3 +55,16 @@ class NodeFacts:
                 if (ends := expiry(path)) is not None
             ],
         )
+
+
+def _history(outlook: Outlook) -> a.HistoryFacts:
+    growth, full_in_ms = outlook.forecast
+    return a.HistoryFacts(
+        segment_bytes=outlook.segment_bytes,
+        measured_ms=growth.measured_ms if growth else 0,
+        bytes_a_day=growth.bytes_a_day if growth else 0,
+        full_in_ms=full_in_ms,
+        retention=outlook.on,
+        hindrance=outlook.hindrance,
+        cut_index=outlook.cut_index,
+    )

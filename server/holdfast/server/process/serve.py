@@ -21,7 +21,8 @@ from holdfast.runtime.replica.open import ReplicaConfig, open_replica
 from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart
 from holdfast.server.http.serving import Http
-from holdfast.server.metrics.gathering import Sources
+from holdfast.server.metrics.gathering import Sources, taken
+from holdfast.server.metrics.history_outlook import HistoryOutlook
 from holdfast.server.metrics.metrics import Metrics
 from holdfast.server.metrics.pulse import Pulse
 from holdfast.server.process import gc_tuning
@@ -97,11 +98,14 @@ async def _serve(
     asked = _until_signal()
     retention = HistoryRetention(opened.replica, node.actors, opened.cutting)
     retention.listen()
+    outlook = _outlook(config, opened, retention)
+    node.facts.outlook = outlook
+    sampling = asyncio.create_task(outlook.run())
     try:
         node.revocations.start(opened.log.refuse_certificates)
         http.opened(
             opened.replica,
-            _metrics(config, opened, node),
+            _metrics(config, opened, node, outlook),
             must_recover=lambda: node.actors.must_recover,
             caught_up=node.catch_up.is_done,
             refusal=node.metrics_refusal,
@@ -123,6 +127,7 @@ async def _serve(
         await node.stop()
     finally:
         retention.on_not_leading()
+        sampling.cancel()
         if watch:
             watch.stop()
         if tokens:
@@ -162,7 +167,19 @@ def _token_port(config: NodeConfig, watch: CertificateWatch | None) -> TokenPort
     return TokenPort(config, config.tokens, watch.token_port.credentials)
 
 
-def _metrics(config: NodeConfig, opened: OpenReplica, node: Node) -> Metrics:
+def _outlook(
+    config: NodeConfig, opened: OpenReplica, retention: HistoryRetention
+) -> HistoryOutlook:
+    directory = opened.directory
+    return HistoryOutlook(
+        *(opened.replica, opened.cutting, retention, directory.path, config.disk_reserve_bytes),
+        lambda: taken(directory.journal_path) + taken(directory.state_path),
+    )
+
+
+def _metrics(
+    config: NodeConfig, opened: OpenReplica, node: Node, outlook: HistoryOutlook
+) -> Metrics:
     replica, directory = opened.replica, opened.directory
     return Metrics(
         Sources(
@@ -186,6 +203,7 @@ def _metrics(config: NodeConfig, opened: OpenReplica, node: Node) -> Metrics:
                 "segments": directory.segments_path,
             },
             config.tls,
+            outlook,
         )
     )
 

@@ -69,6 +69,14 @@ def below_reserve(path: Path, reserve: int | None = None) -> bool:
     return free_bytes(path) < _least(path, reserve)
 
 
+def room_left(path: Path, reserve: int | None = None) -> int:
+    """Return the bytes that are free above the reserve; negative below it. Raises OSError.
+
+    `reserve` (bytes) replaces the default reserve.
+    """
+    return free_bytes(path) - _least(path, reserve)
+
+
 def shortage(path: Path, reserve: int | None = None, soon: int = 0) -> str:
     """Describe a file system that is, or soon will be, `below_reserve`; else return "".
 

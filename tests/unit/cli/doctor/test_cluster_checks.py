@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.cli.doctor.cluster_checks import BEHIND_MAX, SKEW_MS, Seen, findings_of
-from holdfast.v1.admin_pb2 import CertificateFact, DescribeClusterResponse, DescribedNode, NodeFacts
+from holdfast.v1.admin_pb2 import (
+    CertificateFact,
+    DescribeClusterResponse,
+    DescribedNode,
+    HistoryFacts,
+    NodeFacts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -175,3 +181,29 @@ def test_a_caller_who_is_no_reader_learns_nothing_of_machines_and_is_told_nothin
         of(nodes, place).ClearField("facts")
 
     assert found(nodes) == []
+
+
+@pytest.mark.parametrize(
+    ("days", "severity"), [(2.9, ["error"]), (3.1, ["warning"]), (13.9, ["warning"]), (14.1, [])]
+)
+def test_a_disk_that_will_be_full_soon_is_found_by_the_node_s_own_forecast(
+    days: float, severity: list[str]
+) -> None:
+    nodes = seen()
+    history = HistoryFacts(measured_ms=DAY_MS, bytes_a_day=1, full_in_ms=int(days * DAY_MS))
+    told = nodes[1].answer
+    assert told is not None
+    told.facts.history.CopyFrom(history)
+
+    assert found(nodes) == [("disk", each, "b") for each in severity]
+
+
+def test_what_keeps_retention_from_deleting_is_found() -> None:
+    nodes = seen()
+    told = nodes[0].answer
+    assert told is not None
+    told.facts.history.CopyFrom(HistoryFacts(retention=True, hindrance="a backup is required"))
+
+    (finding,) = findings_of(nodes, NOW_MS)
+    assert (finding.check, finding.severity, finding.place) == ("disk", "warning", "a")
+    assert "a backup is required" in finding.what

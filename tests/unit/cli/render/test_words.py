@@ -158,6 +158,9 @@ def test_plain_data_has_numbers_hex_and_names() -> None:
         "version": "",
         "level_min": 0,
         "level_max": 0,
+        "standing": "",
+        "caught_up": False,
+        "streaming": False,
         "connected": False,
     }
     assert "holdfast" not in data

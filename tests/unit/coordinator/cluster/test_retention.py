@@ -8,7 +8,7 @@ import pytest
 
 from harness.core import Core
 from holdfast.coordinator.cluster import evolve, settings
-from holdfast.coordinator.cluster.retention import SealedPart, due, last_allowed
+from holdfast.coordinator.cluster.retention import SealedPart, due, hindrance, last_allowed
 from holdfast.coordinator.model.commands import (
     Caller,
     CreateTopics,
@@ -219,3 +219,25 @@ def test_s24_a_cluster_of_the_first_level_notes_no_backup() -> None:
     reply = core.answers[7]
     assert isinstance(reply, DoneReply)
     assert isinstance(reply.error, UnsupportedVersion)
+
+
+def old_parts() -> list[SealedPart]:
+    return [SealedPart(Position(3, 0), NOW - 9 * DAY, 3, 100)]
+
+
+def hindered(core: Core) -> str:
+    return hindrance(core.state, old_parts(), NOW)
+
+
+def test_s24_what_keeps_an_old_segment_is_said() -> None:
+    """Off, or nothing due, is no hindrance; a missing backup, an old one and the level are."""
+    assert hindered(sealed(cluster(), 3)) == ""
+    assert hindered(sealed(cluster(ms=10 * DAY), 3)) == ""
+    assert hindered(sealed(cluster(ms=DAY), 3)) == ""
+    assert "upgrade finish" in hindered(sealed(cluster(level=1, ms=DAY), 3))
+
+    required = sealed(cluster(ms=DAY, require_backup=1), 3)
+    assert "none was verified" in hindered(required)
+    backed_up = required.state._replace(backed_up=2)
+    assert "ends at entry 2" in hindrance(backed_up, old_parts(), NOW)
+    assert hindrance(required.state._replace(backed_up=3), old_parts(), NOW) == ""

@@ -102,9 +102,13 @@ def test_a_failure_is_told_and_the_leader_looks_again(caplog: pytest.LogCaptureF
     async def story() -> None:
         world.retention.on_leading(1)
         await until_async(lambda: world.looked >= 2, "it looks again after a failure")
+        assert world.retention.problem.endswith("cannot be cut off: a segment is damaged")
         world.refuses = False
         await until_async(lambda: bool(world.submitted), "it proposes a cut")
+        assert not world.retention.problem
+        world.retention.problem = "of this leader"
         world.retention.on_not_leading()
+        assert not world.retention.problem
 
     asyncio.run(story())
 

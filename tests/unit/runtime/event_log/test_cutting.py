@@ -208,9 +208,11 @@ def test_a_failure_is_told_and_tried_again_at_the_next_look(
         cutting.start()
         await until_async(lambda: "Nothing was deleted" in caplog.text, "the failure is told")
         assert node.left() == 3
+        assert "and the log says" in cutting.problem
         cut = node.tells(1)
         cutting.on_applied([_record(cut)], 99)
         await until_async(lambda: node.left() == 1, "it is carried out")
+        await until_async(lambda: not cutting.problem, "and nothing is told any more")
         await cutting.close()
 
     asyncio.run(story())

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from holdfast.coordinator.cluster.disk_forecast import Forecast, Growth
 from holdfast.raft.transport.peer_names import node_uri
 from holdfast.server.metrics import text
 from holdfast.server.metrics.catalogue import BY_NAME, METRICS
 from holdfast.server.metrics.exposition import exposed
 from holdfast.server.metrics.gathering import Sources, gathered
+from holdfast.server.metrics.history_outlook import Outlook
 from holdfast.server.metrics.metrics import Metrics
 from holdfast.server.metrics.pulse import Pulse
 from holdfast.server.security.certificates import issue, make_authority
@@ -23,6 +25,7 @@ from unit.server.nodes import beat, join, served, sync, topic
 if TYPE_CHECKING:
     from holdfast.server.config.node_config import Tls
     from holdfast.server.metrics.gathering import Row
+    from holdfast.server.metrics.history_outlook import HistoryOutlook
     from unit.server.nodes import Served
 
 HIDDEN = "whose-name-is-nobodys-business"
@@ -57,7 +60,19 @@ def sources(
         data,
         {"journal": data / "journal", "state": data / "absent"},
         credentials,
+        outlook(),
     )
+
+
+class _Outlook:
+    """As `HistoryOutlook`, of a disk that is full in a day."""
+
+    async def told(self) -> Outlook:
+        return Outlook(Forecast(Growth(1, 1), 86_400_000), hindrance="no backup")
+
+
+def outlook() -> HistoryOutlook:
+    return cast("HistoryOutlook", _Outlook())
 
 
 async def busy(node: Served) -> None:
@@ -96,6 +111,13 @@ def test_every_metric_of_the_catalogue_is_shown_and_no_other(tmp_path: Path) -> 
 def test_every_value_has_the_labels_that_are_declared(tmp_path: Path) -> None:
     for name, labels, _ in shown(tmp_path):
         assert len(labels) == len(BY_NAME[name].labels), name
+
+
+def test_the_forecast_of_the_disk_is_shown_in_seconds(tmp_path: Path) -> None:
+    found = values(tmp_path)
+
+    assert found["holdfast_disk_full_seconds",] == 86_400
+    assert found["holdfast_retention_hindered",] == 1
 
 
 def test_what_is_counted_is_what_there_is(tmp_path: Path) -> None:

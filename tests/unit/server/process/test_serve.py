@@ -89,6 +89,7 @@ def serve_until_asked(
         "Node": NodeThatIsAsked,
         "Http": HttpThatIsAsked,
         "_metrics": lambda *_: None,
+        "_outlook": lambda *_: SimpleNamespace(run=lambda: asyncio.sleep(0)),
         "_until_signal": asked,
         "gc_tuning": nothing,
         "_enter": lambda *_: None,

@@ -14,9 +14,10 @@ from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, print_json
 from holdfast.cli.nodes.every_node import VOTER, named_by, seen_by
 from holdfast.cli.options import as_json, asks_cluster, finds_cluster, refuse, show_json, table
+from holdfast.cli.render.disk_outlook import outlooks
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.readiness import unready
-from holdfast.cli.render.speaking import say
+from holdfast.cli.render.speaking import say, say_lines
 from holdfast.cli.target import NotRunning
 from holdfast.v1 import admin_pb2 as a
 
@@ -116,7 +117,9 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
         )
     else:
         table(_HEAD, map(_line, seen))
-        for answer in (one.answer for one in seen if one.answer):
+        answers = [one.answer for one in seen if one.answer]
+        say_lines(outlooks(answers))
+        for answer in answers:
             for trouble in answer.holdfast.message.splitlines():
                 say(f"NOTE: {answer.node}: {trouble}")
         for note in filter(None, (_open_to_all(seen), _lacking(seen))):

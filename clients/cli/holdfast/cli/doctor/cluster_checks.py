@@ -17,12 +17,15 @@ from holdfast.cli.doctor.machine_checks import (
     sync_time,
 )
 from holdfast.cli.doctor.machine_facts import Machine
+from holdfast.cli.render.disk_outlook import disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holdfast.v1.admin_pb2 import DescribeClusterResponse as Described
 
+FULL_SOON_MS: Final = 14 * 86_400_000
+FULL_NOW_MS: Final = 3 * 86_400_000
 SKEW_MS: Final = 1_000
 """Clocks may differ by so much beyond what the measurement leaves open."""
 BEHIND_MAX: Final = 10_000
@@ -177,6 +180,26 @@ def _troubles(one: Described) -> Iterator[Finding]:
         )
 
 
+def _history(one: Described) -> Iterator[Finding]:
+    """Check by the node's own forecast when its disk is full, and what keeps history."""
+    history = one.facts.history
+    soon = history.HasField("full_in_ms") and history.full_in_ms < FULL_SOON_MS
+    if history.measured_ms and soon:
+        yield Finding(
+            *("disk", ERROR if history.full_in_ms < FULL_NOW_MS else WARNING, one.node),
+            disk(history),
+            "Below its reserve a node refuses changes while it leads, and all nodes grow alike",
+            "enlarge the file system, or have old history deleted (docs/operations/history.md)",
+        )
+    if history.hindrance:
+        yield Finding(
+            *("disk", WARNING, one.node),
+            f"old history is not deleted as the settings say: {history.hindrance}",
+            "Until then it grows, as if nothing was to be deleted",
+            "do what the sentence says (docs/operations/history.md)",
+        )
+
+
 def _machine(one: Described, now_ms: int) -> Iterator[Finding]:
     """Check what a node tells of its machine; a node that tells nothing is no finding."""
     if not one.HasField("facts"):
@@ -194,6 +217,7 @@ def _machine(one: Described, now_ms: int) -> Iterator[Finding]:
     yield from disk_space(one.node, found)
     yield from sync_time(one.node, found)
     yield from open_files(one.node, found)
+    yield from _history(one)
     for certificate in facts.certificates:
         yield from certificate_end(
             one.node, f"tls.{certificate.key}", certificate.expires_ms, now_ms

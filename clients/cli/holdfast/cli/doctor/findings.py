@@ -31,7 +31,7 @@ CHECKS: Final = {
     "clocks": "wall clocks of the nodes",
     "fsync": "how fast the disk syncs",
     "memory": "memory of the node and of its machine",
-    "disk": "free space, and what kind of file system it is",
+    "disk": "free space, when it is used up, and what kind of file system it is",
     "certificates": "when they expire, whom they name, who signed them",
     "settings": "settings that contradict each other or the machine, and its limits",
 }

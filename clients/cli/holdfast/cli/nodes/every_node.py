@@ -39,12 +39,16 @@ def newest(answers: Iterable[Answer]) -> Answer:
     return max(told, key=lambda one: (one.recovery_number, one.membership_index), default=None)
 
 
+_WITH_FACTS: Final = a.DescribeClusterRequest(facts=True)
+"""What each node is asked whose disk is to be foreseen."""
+
+
 def seen_by(cluster: Cluster) -> list[Seen]:
     """Ask every node that was named, then those that they tell of; in the order of names.
 
     A named address at which nobody answers, and where no node is known, comes last.
     """
-    first = cluster.on_every_node(a.DescribeClusterRequest(), a.DescribeClusterResponse)
+    first = cluster.on_every_node(_WITH_FACTS, a.DescribeClusterResponse)
     told = newest(one for _, one in first)
     if told is None:
         return [Seen(cluster.name_of(address), address, None) for address, _ in first]
@@ -72,7 +76,7 @@ def _asked(cluster: Cluster, node: a.DescribedNode, first: Sequence[tuple[str, A
             return Seen(node.name, address, one, standing)
     address, answer = node.client_address, None
     if address and address not in dict(first):
-        answer = cluster.on_node(address, a.DescribeClusterRequest(), a.DescribeClusterResponse)
+        answer = cluster.on_node(address, _WITH_FACTS, a.DescribeClusterResponse)
     return Seen(node.name, address, answer, standing)
 
 

@@ -76,6 +76,13 @@ def checkpoints_in(folder: Path) -> list[tuple[Position, Path]]:
     return sorted((place, path) for place, path in places if place is not None)
 
 
+def unfinished_in(folder: Path) -> list[tuple[Position, Path]]:
+    """List what a crash has left of checkpoints that were being written or fetched."""
+    found = ((each, each.name[1:].partition(SUFFIX)[0]) for each in folder.glob(f".*{SUFFIX}.*"))
+    places = ((_position(stem), each) for each, stem in found)
+    return [(place, path) for place, path in places if place is not None]
+
+
 def _position(stem: str) -> Position | None:
     index, dot, ordinal = stem.partition(".")
     return Position(int(index), int(ordinal)) if dot and (index + ordinal).isdecimal() else None

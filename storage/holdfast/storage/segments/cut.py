@@ -27,6 +27,7 @@ from holdfast.storage.segments.checkpoint import (
     newest_sound,
     publish_checkpoint,
     read_checkpoint,
+    unfinished_in,
     write_checkpoint,
 )
 from holdfast.storage.segments.fold import CannotFold, RecordsMissing, fold, goes_on
@@ -101,9 +102,10 @@ def take_over(arrived: Path, segments: Path, last: Position, digest: bytes) -> N
 
 
 def remove_cut(segments: Path, last: Position) -> int:
-    """Remove the segments that end at or before `last`, and older checkpoints; return how many.
+    """Remove the segments that end at or before `last`; return how many.
 
-    Only when the checkpoint at `last` is there. May be called again after a crash. Raises OSError.
+    So are older checkpoints, and what crashes have left of others up to there. Only when the
+    checkpoint at `last` is there. May be called again after a crash. Raises OSError.
     """
     if not (segments / checkpoint_name(last)).exists():
         raise FileNotFoundError(
@@ -114,9 +116,10 @@ def remove_cut(segments: Path, last: Position) -> int:
         rename_durably(path, path.with_name(f".{path.name}{_REMOVED}"))
     for renamed in segments.glob(f".*{_REMOVED}"):
         remove_tree(renamed)
-    for place, older in checkpoints_in(segments):
-        if place < last:
-            older.unlink()
+    older = [path for place, path in checkpoints_in(segments) if place < last]
+    broken_off = [path for place, path in unfinished_in(segments) if place <= last]
+    for path in older + broken_off:
+        path.unlink()
     sync_path(segments)
     return len(gone)
 

@@ -47,11 +47,14 @@ def held_log(node: str, folder: Path) -> HeldLog:
 
 
 def _fits(start: LogStart, segments: list[Path], folder: Path) -> bool:
-    """Return whether the segments behind a start follow on it without a gap."""
+    """Return whether there are segments behind a start, and they follow on it without a gap.
+
+    With none behind any start, the newest is right: a crash may have left an older checkpoint, too.
+    """
     try:
         behind = _behind(start, segments)
         if not behind:
-            return not segments and start is not FROM_THE_FIRST
+            return False
         before = SegmentReader(folder).boundary_before(behind[0])
     except unreadable():
         return True  # whoever reads the records tells what is wrong with them

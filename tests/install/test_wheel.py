@@ -128,7 +128,10 @@ def run_command(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run_light(site, (connect if "--address" in words else "") + program)
 
 
-@pytest.mark.parametrize("words", [("group", "describe", "g"), ("log", "tail"), ("topic", "list")])
+@pytest.mark.parametrize(
+    "words",
+    [("group", "describe", "g"), ("log", "tail"), ("topic", "list"), ("node", "remove", "n")],
+)
 def test_who_asks_a_cluster_needs_the_command_alone(command: Path, words: tuple[str, ...]) -> None:
     done = run_command(command, *words, "--address", "127.0.0.1:1")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.cli.ending import STOPPED
+from holdfast.cli.ending import REMOVED, STOPPED
 from tidy.repository import ROOT
 
 if TYPE_CHECKING:
@@ -57,10 +57,13 @@ def test_a_node_may_do_little_on_its_machine() -> None:
 
 
 def test_a_node_that_must_not_go_on_is_not_started_again() -> None:
-    """S6, S21: a person looks first. All else is started until it stays up (a late network)."""
+    """S6, S21: a person looks first. All else is started until it stays up (a late network).
+
+    S25 e: and one that was removed from the cluster would only be told so again.
+    """
     settings = unit()
 
-    assert settings["Service"]["RestartPreventExitStatus"] == str(STOPPED)
+    assert settings["Service"]["RestartPreventExitStatus"] == f"{STOPPED} {REMOVED}"
     assert settings["Unit"]["StartLimitIntervalSec"] == "0"
     assert settings["Service"]["Restart"] == "on-failure"
 

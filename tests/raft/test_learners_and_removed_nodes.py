@@ -6,7 +6,9 @@ rule and without it, and must name the harm in the second case.
 
 from __future__ import annotations
 
-from harness.cluster import HEARTBEAT, SETTINGS
+import pytest
+
+from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.node_changes import caught_up, learner, led_by, refusal, settle, voters
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped, NodeRemoved
@@ -205,13 +207,35 @@ def test_s25e_a_removed_node_is_told_when_it_asks(switches: Switches) -> str:
     c.engine("C").overlay.state.election_deadline = 0.0
     told = False
     try:
-        for _ in range(4):
-            c.tick("C")
-            c.exchange("C", "A")
-            c.exchange("C", "B")
+        _ask(c, "C")
     except EngineStopped as stopped:
         told = isinstance(stopped.__cause__, NodeRemoved)
     return first_harm(never_told=not told)
+
+
+def _ask(c: Cluster, node: str) -> None:
+    """Let a node do what is due, and hear what A and B say to it, a few times."""
+    for _ in range(4):
+        c.tick(node)
+        c.exchange(node, "A")
+        c.exchange(node, "B")
+
+
+def test_a_removed_node_ends_in_a_way_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    """Its process has an exit code for it, so that no supervisor starts it again: no alarm."""
+    c = led_by("A")
+    c.change("A", Remove("C"))
+    settle(c, "AB")
+    c.clock.advance(2 * SETTINGS.election_max)
+    c.engine("C").overlay.state.election_deadline = 0.0
+    assert not c.engine("C").was_removed
+
+    with pytest.raises(EngineStopped, match="this node was removed from the cluster"):
+        _ask(c, "C")
+
+    assert c.engine("C").was_removed
+    assert "alarm" not in caplog.text
+    assert "NodeRemoved" not in caplog.text, "it is no defect, but what was asked for"
 
 
 def test_a_removed_node_disturbs_nobody() -> None:

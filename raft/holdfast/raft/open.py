@@ -133,6 +133,11 @@ class OpenLog:
         """
         return self._thread.stop()
 
+    @property
+    def was_removed(self) -> bool:
+        """Whether the engine stopped because this node is none of the cluster any more (S25 e)."""
+        return self.engine.was_removed
+
     def peer_builds(self) -> Mapping[str, Build]:
         """Return what each peer runs by its last greeting, also if it is away now."""
         return self._calls.transport.builds()

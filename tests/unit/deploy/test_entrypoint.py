@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.poll import until
-from holdfast.cli.ending import STOPPED
+from holdfast.cli.ending import REMOVED, STOPPED
 from tidy.repository import ROOT
 
 if TYPE_CHECKING:
@@ -94,6 +94,19 @@ def test_a_node_that_must_not_go_on_is_held_and_not_started_again(place: Place) 
     for each in (process, again):
         each.terminate()
         assert each.wait(SECONDS_MAX) == STOPPED
+
+
+def test_s25e_a_removed_node_is_held_with_its_own_code_and_sentence(place: Place) -> None:
+    """It would be told again that it is out, for as long as its supervisor starts it."""
+    process = place.start(f"exit {REMOVED}", "node")
+    place.says("remove this container and its data")
+    again = place.start("exit 0", "node")
+
+    until(lambda: (place.folder / "log").read_text().count("was removed") == 2, "both hold")
+    assert place.calls == ["node"]
+    for each in (process, again):
+        each.terminate()
+        assert each.wait(SECONDS_MAX) == REMOVED
 
 
 @pytest.mark.parametrize("words", [("cluster", "status"), ("node", "recover", "--from-survivor")])

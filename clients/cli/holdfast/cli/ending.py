@@ -21,7 +21,9 @@ FAILED: Final = 1
 UNREACHED: Final = 3
 UNKNOWN: Final = 4
 STOPPED: Final = 6
-"""Exit codes beside click's 2 for wrong usage; 6 is a node's that must not be started unseen."""
+REMOVED: Final = 7
+"""Exit codes beside click's 2 for wrong usage; 6 is a node's that must not be started unseen, 7 is
+one's that was removed from its cluster."""
 
 _PRINTED: Final = "holdfast.cli.json_printed"
 

@@ -106,6 +106,8 @@ class Engine:
         self._numbers = itertools.count(1)
         self._ticks = 0
         self._stopped: str | None = None
+        self.was_removed = False
+        """Whether the engine stopped because this node is none of the cluster any more (S25 e)."""
         self._handlers = self._message_handlers()
         transport.start(self, self.overlay.waker.wake)
 
@@ -176,7 +178,9 @@ class Engine:
     def _stop(self, error: Exception) -> None:
         """Stop for good: nothing leaves this node any more, and its state may not be read."""
         self.overlay.lease.revoke()
-        self._stopped = f"the replicated log stopped: {type(error).__name__}: {error}"
+        self.was_removed = isinstance(error, NodeRemoved)
+        why = "" if self.was_removed else f"{type(error).__name__}: "
+        self._stopped = f"the replicated log stopped: {why}{error}"
         # A disk's failure says what and what to do; anything else is a defect, and where it was.
         # The simulator takes an alarm for a verdict.
         told = None if isinstance(error, StorageError | NodeRemoved) else error

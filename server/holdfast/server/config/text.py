@@ -79,6 +79,7 @@ _EXITS: Final = """
 | 3 | no node answered, or none served the call: they are starting or stopping, or have no leader |
 | 4 | the outcome is unknown: look, then repeat |
 | 6 | `holdfast node` alone: going on could lose or fork data; look before it starts again |
+| 7 | `holdfast node` alone: the node was removed from the cluster; it is never to start again |
 | 130 | interrupted before anything began, or before a local cluster served |
 
 A command over several names, members or partitions does what can be done, and ends with 1 if any

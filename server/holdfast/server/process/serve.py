@@ -13,7 +13,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
-from holdfast.raft.api import EngineStopped, RaftError, Settings
+from holdfast.raft.api import EngineStopped, NodeRemoved, RaftError, Settings
 from holdfast.raft.open import LogConfig
 from holdfast.raft.transport.listening import TransportFailed
 from holdfast.runtime.background.history_retention import HistoryRetention
@@ -66,7 +66,7 @@ async def serve(
 
     `opening`: has the node's data directory when it is checked. `failpoints`: for tests only.
     Raises CannotStart; EngineStopped if the log ends, or if the last snapshot contradicts the state
-    on disk.
+    on disk; NodeRemoved if this node was removed from the cluster (S25 e).
     """
     watch = CertificateWatch(config, config.tls) if config.tls else None
     server = bind(config, watch.client_port.credentials if watch else None)
@@ -134,7 +134,8 @@ async def _serve(
             tokens.stop()
         contradicted = await _close(opened)
     if broken:
-        raise EngineStopped(node.stopped_because.result())
+        ended = NodeRemoved if opened.log.was_removed else EngineStopped
+        raise ended(node.stopped_because.result())
     if contradicted:
         raise EngineStopped(contradicted)
     logger.info("stopped")

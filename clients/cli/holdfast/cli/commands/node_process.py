@@ -11,7 +11,7 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.cli.ending import STOPPED, fail
+from holdfast.cli.ending import REMOVED, STOPPED, fail
 from holdfast.server.config.node_config import CannotStart, ConfigError, NodeConfig, granting, load
 from holdfast.server.process import gc_tuning, logs
 from holdfast.server.process.open_files import raise_limit
@@ -78,12 +78,14 @@ def _serve(config: NodeConfig, file: Path, opening: Opening, failpoints: Path | 
     """Load the rest of a node, while its directory is checked, and serve."""
     import uvloop  # noqa: PLC0415 - as said above
 
-    from holdfast.raft.api import EngineStopped  # noqa: PLC0415 - as said above
+    from holdfast.raft.api import EngineStopped, NodeRemoved  # noqa: PLC0415 - as said above
     from holdfast.server.config import cluster_file  # noqa: PLC0415 - as said above
     from holdfast.server.process.serve import serve  # noqa: PLC0415 - as said above
 
     shared = file.resolve().parent.parent / cluster_file.NAME
     try:
         uvloop.run(serve(config, shared, opening, failpoints))
+    except NodeRemoved as error:
+        fail(str(error), REMOVED)
     except EngineStopped as error:
         fail(f"the node stopped, because going on could lose or fork data: {error}", STOPPED)

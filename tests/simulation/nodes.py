@@ -20,7 +20,8 @@ from holdfast.raft.pysyncobj.engine import Engine
 from holdfast.raft.wire.greeting import OURS
 from holdfast.runtime.event_log.history import History
 from holdfast.runtime.replica.group_commit import LINGER_PARTS
-from holdfast.runtime.replica.replica import Clocks, Replica
+from holdfast.runtime.replica.log_time import Clocks
+from holdfast.runtime.replica.replica import Replica
 from holdfast.server.config.address import parse_address
 from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.process.node import Node

@@ -9,80 +9,11 @@ from typing import NamedTuple
 import pytest
 
 from tidy.repository import ROOT, module_name, plant, sources, syntax, where
+from tidy.room_order import ORDER
 from tidy.test_layers import IMPURE, imports, under
 
 Check = Callable[[Path], list[str]]
 FILES_MAX = 20  # in a folder of the product, generated ones apart
-
-_OF_GUARD = ["rpc.errors", "rpc.callers", "rpc.grpc_options", "metrics.call_counts"]
-_OF_RPC = ["process.open_files", "metrics.call_counts", "metrics.node_facts"]
-_TRANSLATE = ["_session", "errors", "_text"]
-_RPC = ["_translate", *_TRANSLATE]
-ORDER = {
-    "client": {
-        "_text": [],
-        "errors": ["_text"],
-        "_session": ["errors"],
-        "_translate": _TRANSLATE,
-        "_rpc": _RPC,
-        "aio": ["_rpc", *_RPC],
-        "sync": ["aio", "_rpc", *_RPC],
-    },
-    "coordinator": {
-        "structures": [],
-        "model": ["structures"],
-        "assignors": [],
-        "projections": ["structures", "model", "groups"],
-        "groups": ["structures", "model"],
-        "classic": ["structures", "model", "groups", "cluster.settings"],
-        "offsets": ["structures", "model", "groups", "cluster.settings"],
-        "cluster": ["structures", "model", "groups"],
-        "kernel": ["structures", "model", "groups", "classic", "offsets", "cluster"],
-    },
-    "storage": {
-        "errors": [],
-        "durations": [],
-        "codec": [],
-        "disk": ["errors", "journal.journal"],
-        "journal": ["errors", "disk", "durations"],
-        "state": ["errors", "disk"],
-        "segments": ["errors", "disk", "codec", "state"],
-        "directory": ["errors", "disk", "journal", "state"],
-    },
-    "raft": {
-        "messages": [],
-        "membership": [],
-        "wire": ["api", "messages"],
-        "api": ["messages", "membership"],
-        "thread": ["api"],
-        "transport": ["api", "messages", "membership", "wire"],
-        "core": ["api", "messages", "membership"],
-        "pysyncobj": ["api", "messages", "membership", "core"],
-        "open": ["api", "pysyncobj", "thread", "transport"],
-    },
-    "runtime": {
-        "errors": [],
-        "ports": ["event_log.history"],
-        "time": ["ports"],
-        "replica": ["ports", "event_log", "backup.source"],
-        "backup": ["event_log", "replica.image", "replica.state_machine"],
-        "event_log": ["replica.state_machine", "replica.snapshots"],
-        "groups": ["errors", "ports", "time"],
-        "background": ["ports", "groups"],
-    },
-    "server": {
-        **{room: [] for room in ("audit", "config")},
-        "security": ["config"],
-        "translate": ["guard", "rpc.errors", "rpc.slices"],
-        "access": ["audit", "guard.answer_size", "rpc.errors", "rpc.callers", "translate"],
-        "guard": ["access.admission", *_OF_GUARD],
-        "rpc": ["access", "config", "security", "guard", "translate", *_OF_RPC],
-        "http": ["config", "security", "metrics.metrics"],
-        "metrics": ["config", "http.pages", "rpc.nodes", "rpc.slices"],
-        "process": ["access", "audit", "config", "security", "guard", "rpc", "http", "metrics"],
-    },
-}
-"""A room or a module of a package, and what else of the package it may import."""
 
 PURE = ["holdfast.client._session", "holdfast.client._translate"]
 STORES = {

@@ -896,8 +896,13 @@ class SessionCall(_message.Message):
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
     COMMIT_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """The caller's number for this call, repeated in its answer. No other unanswered call of the stream may have it."""
+    traceparent: _builtins.str
+    """The caller's place in a trace, in the form of W3C's header of this name, as metadata `traceparent` of the unary
+    call. Empty: none. One that cannot be read counts as none.
+    """
     @_builtins.property
     def join(self) -> Global___JoinGroupRequest:
         """As GroupService.JoinGroup: parked until the join phase closes, which delays no other call of the stream."""
@@ -927,10 +932,11 @@ class SessionCall(_message.Message):
         heartbeat: Global___HeartbeatRequest | None = ...,
         leave: Global___LeaveGroupRequest | None = ...,
         commit: _offset_pb2.OffsetCommitRequest | None = ...,
+        traceparent: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "request", b"request", "sync", b"sync"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "number", b"number", "request", b"request", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "number", b"number", "request", b"request", "sync", b"sync", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["join", "sync", "heartbeat", "leave", "commit"]  # noqa: Y015
     _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015

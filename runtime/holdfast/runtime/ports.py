@@ -61,12 +61,21 @@ class Engine(Protocol):
         """Describe this moment, for people."""
 
 
+class Passage(NamedTuple):
+    """When an entry went to the engine, came back committed, and was applied: boot clock, s."""
+
+    sent: float
+    committed: float
+    applied: float
+
+
 class Committed(NamedTuple):
     """The fate of a committed part."""
 
     first: Position  # of its first record; the others follow without a gap
     applied: bool  # False: every replica skipped it; decide again (S2)
     impossible: bool = False  # skipped since it cannot be applied (S6); deciding again is useless
+    passage: Passage | None = None  # the way of its entry, for traces
 
 
 class ReplicaLike(Protocol):

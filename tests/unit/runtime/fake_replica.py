@@ -20,7 +20,7 @@ from holdfast.coordinator.projections.rebalances import followed
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
 from holdfast.raft.membership import Membership, after
-from holdfast.runtime.ports import Committed
+from holdfast.runtime.ports import Committed, Passage
 from holdfast.runtime.replica.callbacks import Callbacks
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class FakeReplica:
     def __init__(self) -> None:
         self.record_bytes = 0
         self.impossible_next = False
+        self.passage = Passage(1.0, 2.0, 3.0)
         self.node_id = "node-1"
         self.leading_term = 0
         self.leader: str | None = None
@@ -101,7 +102,8 @@ class FakeReplica:
             impossible, self.impossible_next = self.impossible_next, False
             if not future.done():
                 first = Position(self.state.applied_index, 0)
-                future.set_result(Committed(first, applied and not impossible, impossible))
+                fate = applied and not impossible
+                future.set_result(Committed(first, fate, impossible, self.passage))
 
     def settle(self, error: Exception) -> None:
         """End everything that waits with an error, as a lost leadership does."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from holdfast.server.config.node_config import Tls
+    from holdfast.server.config.trace_settings import TraceSettings
     from holdfast.server.security.tokens import Tokens
 
 TURNS_MAX = 1_000_000
@@ -102,11 +103,13 @@ async def served(
     tls: Tls | None = None,
     tokens: Tokens | None = None,
     audit: Path | None = None,
+    traces: TraceSettings | None = None,
 ) -> AsyncIterator[Served]:
     """A node that serves; it leads and its cluster is formed, unless told otherwise.
 
     `tokens`: have it take them at a port of their own, beside `tls`.
-    `audit`: the data directory, if the node is to keep an audit.
+    `audit`: the data directory, if the node is to keep an audit. `traces`: which calls it follows;
+    nothing is exported.
     """
     replica = FakeReplica()
     server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].most))
@@ -120,6 +123,7 @@ async def served(
     second, token_port = _token_server(door, tls) if door and tls else (None, None)
     servers = [server, *([second] if second else [])]
     own = replace(config(), data_dir=audit, audit_bytes_max=1 << 20) if audit else config()
+    own = replace(own, traces=traces)
     node = Node(own, replica, FakeHistory(replica), NoCopies(), servers)
     await node.start()
     if leading:

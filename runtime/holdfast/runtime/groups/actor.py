@@ -23,6 +23,7 @@ from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown,
 from holdfast.runtime.errors import Crashed, Exhausted, LeadershipLost, NotCoordinator, RuleBroken
 from holdfast.runtime.groups.batch import Batch, call_of, told, waits
 from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
+from holdfast.runtime.groups.moments import APPLIED, COMMITTED, DECIDED, PROPOSED, SENT, TAKEN
 from holdfast.runtime.groups.pending_calls import Answered
 
 if TYPE_CHECKING:
@@ -218,8 +219,11 @@ class Actor:
 
     def _decide(self, state: State, volatile: Volatile, command: Command) -> Decision | None:
         """Decide a command; a defect in a rule fails this command alone, with an alarm (S6)."""
+        calls = self._desk.calls
+        if calls.traced:
+            calls.note([call_of(command)], TAKEN)
         try:
-            return decide(state, volatile, command, self._desk.log_time_ms, self._desk.used())
+            decision = decide(state, volatile, command, self._desk.log_time_ms, self._desk.used())
         except Exception as error:
             logger.critical(
                 "alarm: deciding %s for group %r failed; nothing was changed",
@@ -228,8 +232,11 @@ class Actor:
                 exc_info=True,
                 extra=told([command]),
             )
-            self._desk.calls.fail(call_of(command), RuleBroken(repr(error)))
+            calls.fail(call_of(command), RuleBroken(repr(error)))
             return None
+        if calls.traced:
+            calls.note([call_of(command)], DECIDED)
+        return decision
 
     # --- proposing ---
 
@@ -244,6 +251,8 @@ class Actor:
             return
         self._proposed = True
         self._desk.propose(batch.part(self._desk.term)).add_done_callback(self._settled)
+        if self._desk.calls.traced:
+            self._desk.calls.note(batch.calls, PROPOSED)
 
     def _refuse_broken(self, batch: Batch, problems: Iterable[object]) -> None:
         self._heartbeats.forget()  # if no node can apply it, the group is no longer served
@@ -273,10 +282,23 @@ class Actor:
         elif (committed := future.result()).impossible:
             self._refuse_broken(batch, ["every node found that it cannot be applied"])
         elif committed.applied:
+            if self._desk.calls.traced:
+                self._note_commit(batch, committed)
             self._adopt(batch, committed.first)
             self._go_on()
         else:
             self._decide_again(batch)
+
+    def _note_commit(self, batch: Batch, committed: Committed) -> None:
+        """Note the way of the batch's entry for the calls that are traced."""
+        passage = committed.passage
+        for call in batch.calls & self._desk.calls.traced.keys():
+            moments = self._desk.calls.traced[call]
+            moments.index = committed.first.index
+            if passage is not None:
+                moments.note(SENT, passage.sent)
+                moments.note(COMMITTED, passage.committed)
+                moments.note(APPLIED, passage.applied)
 
     def _adopt(self, batch: Batch, first: Position) -> None:
         """Adopt a committed batch: its volatile part, and its effects (S16).

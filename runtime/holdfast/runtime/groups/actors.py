@@ -27,6 +27,7 @@ from holdfast.runtime.errors import (
 )
 from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.batch import call_of
+from holdfast.runtime.groups.moments import ADMITTED, CURRENT
 from holdfast.runtime.groups.pending_calls import Calls
 from holdfast.runtime.groups.tally import Tally
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.state import State
     from holdfast.coordinator.model.usage import Usage
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
+    from holdfast.runtime.groups.moments import Moments
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import Committed, ReplicaLike
     from holdfast.runtime.time.timers import Timers
@@ -83,6 +85,10 @@ class Call:
             self._parks_in = command.group_id
         if when_parked is not None:
             self._actors.calls.when_parked(self.number, when_parked)
+        if (moments := self._actors.calls.traced.get(self.number)) is not None:
+            caller: c.Caller | None = getattr(command, "caller", None)
+            moments.request_id = caller.request_id if caller is not None else ""
+            moments.note(ADMITTED)
         self._actors.submit_leased(command)
 
     def give_up(self) -> None:
@@ -131,12 +137,15 @@ class Actors:
 
     # --- for services ---
 
-    def open(self) -> Call:
-        """Open a call for a command; raises CommandFailed unless calls are served here."""
+    def open(self, moments: Moments | None = None) -> Call:
+        """Open a call for a command; raises CommandFailed unless calls are served here.
+
+        `moments`: of a traced call of a stream; a unary one has them in `CURRENT`.
+        """
         if self._stopped:
             raise Stopping  # clients repeat it at another node, and members keep their sessions
         self.check_serving()
-        return Call(self, *self.calls.open())
+        return Call(self, *self.calls.open(moments or CURRENT.get()))
 
     def hearing(self) -> Beat:
         """Return what answers plain heartbeats from the caches, for this turn of the loop only.

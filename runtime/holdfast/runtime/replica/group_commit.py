@@ -74,6 +74,8 @@ class OwnEntry(NamedTuple):
     """Get the fates of its parts, in their order."""
     since: Sequence[float] = ()
     """When each part was proposed, in seconds of the boot clock."""
+    sent: float = 0.0
+    """When it went to the engine, by the same clock."""
 
 
 class GroupCommit:

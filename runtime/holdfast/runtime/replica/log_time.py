@@ -8,6 +8,17 @@ wall clock is a year ahead changes nothing. Clocks are given; this file reads no
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clocks of a replica, in seconds."""
+
+    boot: Callable[[], float]
+    """Also counts time that the machine was suspended."""
+    wall: Callable[[], float]
+    """For people."""
 
 
 class LogTime:

@@ -26,7 +26,8 @@ from holdfast.runtime.event_log.rests import REST
 from holdfast.runtime.event_log.seal import Sealing, SealingPlace
 from holdfast.runtime.event_log.segment_calls import METHOD as SEGMENTS
 from holdfast.runtime.event_log.segment_calls import SegmentSource
-from holdfast.runtime.replica.replica import Clocks, Replica
+from holdfast.runtime.replica.log_time import Clocks
+from holdfast.runtime.replica.replica import Replica
 from holdfast.runtime.replica.snapshots import DIRTY_BYTES, StateSnapshots
 from holdfast.storage.directory.data_directory import DataDirectory
 from holdfast.storage.disk.disk_guard import DiskGuard

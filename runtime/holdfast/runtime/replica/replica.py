@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from holdfast.coordinator.model.events import LogEntry, Part
 from holdfast.coordinator.model.ids import Position
@@ -38,7 +37,7 @@ from holdfast.raft.api import (
     Stopped,
 )
 from holdfast.raft.membership import Change, Membership
-from holdfast.runtime.ports import Committed, Engine
+from holdfast.runtime.ports import Committed, Engine, Passage
 from holdfast.runtime.replica.callbacks import Callbacks
 from holdfast.runtime.replica.digests import Digests
 from holdfast.runtime.replica.group_commit import (
@@ -49,7 +48,7 @@ from holdfast.runtime.replica.group_commit import (
     WaitingPart,
     fitting,
 )
-from holdfast.runtime.replica.log_time import LogTime
+from holdfast.runtime.replica.log_time import Clocks, LogTime
 from holdfast.runtime.replica.node_changes import NodeChanges, why
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, Snapshots, StateMachine
 from holdfast.storage.codec.event_codec import CodecError, encode_part, join_parts
@@ -60,16 +59,6 @@ logger = logging.getLogger(__name__)
 
 ITEMS_A_TURN = 256
 """How many items are handled before the loop may serve its sockets again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """The clocks of a replica, in seconds."""
-
-    boot: Callable[[], float]
-    """Also counts time that the machine was suspended."""
-    wall: Callable[[], float]
-    """For people."""
 
 
 _NOTHING = OwnEntry(LogEntry(0, 0, ()), b"", ())
@@ -266,7 +255,8 @@ class Replica:
             for waiting in batch:
                 _fail(waiting.future, error)
             return
-        self._waiting[proposal] = OwnEntry(entry, content, [w.future for w in batch], since)
+        futures, sent = [waiting.future for waiting in batch], self._clocks.boot()
+        self._waiting[proposal] = OwnEntry(entry, content, futures, since, sent)
 
     def _check_may_propose(self) -> None:
         if self.stopped_because is not None:
@@ -344,6 +334,7 @@ class Replica:
                 self._on_stop(item.reason)
 
     def _on_applied(self, item: Applied) -> None:
+        committed = self._clocks.boot()
         try:
             known = self._made_here(item)
             outcome = self._machine.apply(item.index, item.term, item.payload, known)
@@ -360,7 +351,7 @@ class Replica:
             self.record_bytes += sum(len(stored.content) for stored in outcome.records)
             self._callbacks.applied(records, item.index)
         if item.proposal is not None:
-            self._commit(item.proposal, item, outcome)
+            self._commit(item.proposal, item, outcome, committed)
 
     def _made_here(self, item: Applied) -> LogEntry | None:
         """Return the own entry that these bytes encode, to spare decoding; None if another node's.
@@ -370,18 +361,21 @@ class Replica:
         offered = _NOTHING if item.proposal is None else self._waiting.get(item.proposal, _NOTHING)
         return offered.entry if offered.content == item.payload else None
 
-    def _commit(self, proposal: ProposalId, item: Applied, outcome: AppliedEntry) -> None:
+    def _commit(
+        self, proposal: ProposalId, item: Applied, outcome: AppliedEntry, committed: float
+    ) -> None:
         """Tell each part its fate; the records of applied parts follow one another."""
         self._node_changes.applied(proposal)
         offered = self._waiting.pop(proposal, _NOTHING)
         first, now = Position(item.index, 0), self._clocks.boot()
+        passage = Passage(offered.sent, committed, now)
         for since in offered.since:
             self.commits.add(now - since)
         for place, future in enumerate(offered.futures):
             applied = bool(item.payload) and place not in outcome.skipped
             if not future.done():
                 impossible = outcome.skipped.get(place) == "S6"
-                future.set_result(Committed(first, applied, impossible))
+                future.set_result(Committed(first, applied, impossible, passage))
             if applied:
                 count = len(offered.entry.parts[place].events)
                 first = Position(first.index, first.ordinal + count)

@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple
 
 from holdfast.coordinator.model.access import DENY, MODES
 
-Kind = Literal["text", "texts", "path", "address", "integer", "boolean", "choice"]
-Value = str | int | bool | tuple[str, ...]
+Kind = Literal["text", "texts", "path", "address", "integer", "fraction", "boolean", "choice"]
+Value = str | int | float | bool | tuple[str, ...]
 
 
 class Key(NamedTuple):
@@ -129,6 +129,19 @@ KEYS: Final = (
         "How many bytes all files of the audit may have together (`holdfast audit`): who was "
         "refused, and what administrators read. At least 65536, or 0: none is kept.", "bytes",
         most=1 << 40),
+    Key("traces", "endpoint", "text", None,
+        "URL of a collector that takes traces by OTLP over gRPC: https://host:port, or "
+        "http://host:port on the loopback interface. Unset: none are exported. Needs "
+        "`pip install 'holdfast[traces]'`.", optional=True),
+    Key("traces", "sample_ratio", "fraction", 0.01,
+        "The part of calls that is traced, 0 to 1, of those whose caller does not say. A caller "
+        "says by `traceparent`, and that counts."),
+    Key("traces", "ca", "path", None,
+        "Certificate authority (PEM) of the collector's certificate. Unset: the well-known ones. "
+        "The files of [traces] are read again when they change.", optional=True),
+    Key("traces", "certificate", "path", None,
+        "This node's certificate (PEM), for a collector that asks for one.", optional=True),
+    Key("traces", "key", "path", None, "Its private key (PEM).", optional=True),
     Key("raft", "election_min_ms", "integer", 350,
         "Shortest time without a leader after which a node stands for election.",
         "ms", "controller.quorum.election.timeout.ms", least=50, most=_MINUTE),

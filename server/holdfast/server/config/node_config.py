@@ -8,7 +8,9 @@ bootstrap. Reads files and the environment it is given, and nothing else.
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -28,6 +30,7 @@ from holdfast.server.config.keys import (
     Value,
 )
 from holdfast.server.config.token_settings import TokenSettings, token_settings
+from holdfast.server.config.trace_settings import TraceSettings, trace_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -52,6 +55,10 @@ class ConfigError(Exception):
 
 class CannotStart(Exception):
     """The node cannot start; the text says why and what to do."""
+
+
+class ExtraMissing(CannotStart):
+    """The configuration needs an extra that is not installed; the text says which command does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,7 @@ class NodeConfig:
     audit_bytes_max: int = 0  # of all files of the audit; 0: none is kept
     grant_admin: str = ""  # of this start alone: whom to make an administrator, once it leads
     tokens: TokenSettings | None = None  # None: no port for clients with tokens
+    traces: TraceSettings | None = None  # None: no call is traced
 
     def peer(self, name: str) -> Peer | None:
         """Return the node of that name; None if the cluster has none."""
@@ -199,6 +207,9 @@ def _refuse_unknown(values: Iterable[str], logged: frozenset[str]) -> None:
 def _build(values: Mapping[str, object], logged: frozenset[str], base: Path) -> NodeConfig:
     got = {key.dotted: _value_of(key, key.dotted, values) for key in KEYS}
     http, peers = cast("str | None", got["http.address"]), tuple(_peers(values))
+    told = (peer.token_address for peer in peers if peer.name == got["node.name"])
+    with _refusing():
+        tokens, traces = token_settings(got, base, next(told, None)), trace_settings(got, base)
     config = NodeConfig(
         name=cast("str", got["node.name"]),
         data_dir=base / cast("str", got["node.data_dir"]),
@@ -218,8 +229,9 @@ def _build(values: Mapping[str, object], logged: frozenset[str], base: Path) -> 
         http_address=parse_address(http) if http else None,
         administrators=_administrators(got),
         access_mode=cast("str", got["access.mode"]),
-        tokens=_tokens(got, base, peers),
+        tokens=tokens,
         audit_bytes_max=cast("int", got["audit.bytes_max"]),
+        traces=traces,
     )
     return _checked(config)
 
@@ -237,6 +249,8 @@ def _typed(key: Key, dotted: str, raw: object) -> Value:
     """Convert a value to the key's kind; it is text if the environment or --set gave it."""
     if key.kind == "integer":
         return _integer(key, dotted, raw)
+    if key.kind == "fraction":
+        return _fraction(dotted, raw)
     if key.kind == "texts":
         return _texts(dotted, raw)
     if key.kind == "boolean":
@@ -270,6 +284,16 @@ def _integer(key: Key, dotted: str, raw: object) -> int:
         raise ConfigError(f"{dotted} = {raw!r}: a whole number of {key.unit} is needed")
     if not key.least <= number <= key.most:
         raise ConfigError(f"{dotted} = {number}: must lie in {key.least} to {key.most} {key.unit}")
+    return number
+
+
+def _fraction(dotted: str, raw: object) -> float:
+    try:
+        number = float(raw) if isinstance(raw, str | int | float) else math.nan
+    except ValueError:
+        number = math.nan
+    if isinstance(raw, bool) or not 0 <= number <= 1:
+        raise ConfigError(f"{dotted} = {raw!r}: a number from 0 to 1 is needed, such as 0.01")
     return number
 
 
@@ -312,12 +336,11 @@ def _tls(got: Mapping[str, Value | None], base: Path) -> Tls | None:
     return Tls(ca, certificate, key, base / peer_ca if peer_ca else None, old_names, age_ms)
 
 
-def _tokens(
-    got: Mapping[str, Value | None], base: Path, peers: tuple[Peer, ...]
-) -> TokenSettings | None:
-    told = (peer.token_address for peer in peers if peer.name == got["node.name"])
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Raise ConfigError for the ValueError of a table's own file."""
     try:
-        return token_settings(got, base, next(told, None))
+        yield
     except ValueError as error:
         raise ConfigError(str(error)) from error
 

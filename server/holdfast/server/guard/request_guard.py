@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.server.access.admission import Admission
     from holdfast.server.metrics.call_counts import Codes
     from holdfast.server.rpc.callers import Context
+    from holdfast.server.traces.traces import Traces
 
     Decode = Callable[[bytes], Any]
     Serve = Callable[[Any, Context], Any]
@@ -56,16 +57,18 @@ def checking(
     open_streams: OpenStreams | None = None,
     counts: CallCounts | None = None,
     admission: Admission | None = None,
+    traces: Traces | None = None,
 ) -> grpc.aio.Server:
     """Wrap the server for the generated `add_...Servicer_to_server`: each method gets a check.
 
     `pace`: measures and delays long calls. `in_flight`: who has how many bytes of requests open.
     `admission`: asks who may call what; None: everybody may everything, as tests of other rules do.
-    `open_streams`: is told of each call. `counts`: gets unary calls.
+    `open_streams`: is told of each call. `counts`: gets unary calls. `traces`: follows some.
     """
     pace, in_flight = pace or Pace(), in_flight or bytes_in_flight()
     watchers = open_streams or OpenStreams(), counts or CallCounts()
-    return cast("grpc.aio.Server", _Door(server, in_force, pace, in_flight, *watchers, admission))
+    parts = (server, in_force, pace, in_flight, *watchers, admission, traces)
+    return cast("grpc.aio.Server", _Door(*parts))
 
 
 STREAMS_EACH_MAX: Final = 32
@@ -110,10 +113,11 @@ class _Door:
         open_streams: OpenStreams,
         counts: CallCounts,
         admission: Admission | None,
+        traces: Traces | None,
     ) -> None:
         self._server, self._in_force, self._pace = server, in_force, pace
         self._bytes, self._open, self._counts = in_flight, open_streams, counts
-        self._admission = admission
+        self._admission, self._traces = admission, traces
         self._streams = Shares(
             "streams", STREAMS_EACH_MAX, STREAMS_MAX, "one stream serves many members; share it"
         )
@@ -125,10 +129,13 @@ class _Door:
         """Register a service's methods, each behind a check of its requests."""
         described = descriptor_pool.Default().FindServiceByName(service)
         checked = {
-            name: self._checked(
-                name,
-                self._admitted(described.methods_by_name[name], each),
-                Bounds(described.methods_by_name[name].input_type),
+            name: self._traced(
+                f"{service}/{name}",
+                self._checked(
+                    name,
+                    self._admitted(described.methods_by_name[name], each),
+                    Bounds(described.methods_by_name[name].input_type),
+                ),
             )
             for name, each in methods.items()
         }
@@ -151,6 +158,12 @@ class _Door:
             return method._replace(unary_stream=admitted)
         admitted = self._admission.stream(name, method.stream_stream)
         return method._replace(stream_stream=admitted)
+
+    def _traced(self, path: str, method: Any) -> Any:  # noqa: ANN401 - of any shape
+        """Have a unary method of the contract followed; without traces it stays as it is."""
+        if self._traces is None or not method.unary_unary or not path.startswith(OURS):
+            return method
+        return method._replace(unary_unary=self._traces.unary(path, method.unary_unary))
 
     def _checked(
         self,

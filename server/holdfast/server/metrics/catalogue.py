@@ -44,6 +44,12 @@ METRICS: Final = (
     Metric("holdfast_pushes_left_out_total", "counter",
         "Pushes to members that were left out, since 64 messages waited for their reader. The next "
         "heartbeat tells them the same."),
+    Metric("holdfast_traces_exported_total", "counter",
+        "Traced calls that the collector took; this and the next two on a node with [traces]."),
+    Metric("holdfast_traces_failed_total", "counter",
+        "Traced calls that the collector did not take within 5 s; they are lost."),
+    Metric("holdfast_traces_dropped_total", "counter",
+        "Traced calls that were left out, since 2,048 waited for the export."),
     # the log
     Metric("holdfast_commit_seconds", "histogram",
         "From a change's proposal on the leader until it is committed, applied and answered.",

@@ -59,6 +59,7 @@ from holdfast.server.rpc.reads import Reads
 from holdfast.server.rpc.session.sessions import Sessions
 from holdfast.server.rpc.session.stream import Desk
 from holdfast.server.rpc.takeovers import Takeovers
+from holdfast.server.traces.traces import Traces
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -102,6 +103,7 @@ class Node:
         self._nodes = Nodes(replica, config.peers, peer_troubles, peer_builds)
         self.facts = NodeFacts(config.data_dir, config.tls)
         self._servers = servers
+        self.traces = Traces(config.traces.sample_ratio) if config.traces else None
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._led_out = asyncio.Event()
         self._stopping = False
@@ -128,7 +130,7 @@ class Node:
         self._desk = Desk(
             *(self.actors, self._callers, self._calls, arrived),
             *(self._pace, bytes_in_flight(), self._members_max, self.call_counts),
-            self._limits,
+            *(self._limits, self.traces),
         )
         self._sessions = Sessions(replica, self._desk)
         self._offset_retention = OffsetRetention(replica, self.actors)
@@ -163,6 +165,7 @@ class Node:
             "holdfast_heartbeat_stream_members": lambda: self.streams.carried,
             "holdfast_heartbeat_stream_waiting": lambda: self.streams.waiting,
             "holdfast_pushes_left_out_total": lambda: self.streams.left_out,
+            **(self.traces.gauges() if self.traces else {}),
         }
 
     def metrics_refusal(self, principal: str) -> str:
@@ -213,7 +216,7 @@ class Node:
         )
         door = checking(
             *(server, in_force, self._pace, self._desk.in_flight),
-            *(self.open_streams, self.call_counts, admission),
+            *(self.open_streams, self.call_counts, admission, self.traces),
         )
         group_pb2_grpc.add_GroupServiceServicer_to_server(
             GroupService(self.replica, self.actors, self._calls, self.streams, self._sessions),

@@ -19,7 +19,7 @@ from holdfast.raft.transport.listening import TransportFailed
 from holdfast.runtime.background.history_retention import HistoryRetention
 from holdfast.runtime.replica.open import ReplicaConfig, open_replica
 from holdfast.server.config import cluster_file
-from holdfast.server.config.node_config import CannotStart
+from holdfast.server.config.node_config import CannotStart, ExtraMissing
 from holdfast.server.http.serving import Http
 from holdfast.server.metrics.gathering import Sources, taken
 from holdfast.server.metrics.history_outlook import HistoryOutlook
@@ -30,7 +30,7 @@ from holdfast.server.process.node import Node
 from holdfast.server.process.open_files import peer_connections_max
 from holdfast.server.process.ports import bind
 from holdfast.server.process.supervisor import Supervisor
-from holdfast.server.rpc.nodes import BUILD
+from holdfast.server.rpc.nodes import BUILD, VERSION
 from holdfast.server.security.certificate_watch import CertificateWatch
 from holdfast.storage.errors import (
     DirectoryRefused,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.replica.open import OpenReplica
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.server.process.token_port import TokenPort
+    from holdfast.server.traces.exporting import TraceExport
     from holdfast.storage.directory.data_directory import DataDirectory
 
 logger = logging.getLogger(__name__)
@@ -70,11 +71,11 @@ async def serve(
     """
     watch = CertificateWatch(config, config.tls) if config.tls else None
     server = bind(config, watch.client_port.credentials if watch else None)
-    tokens = _token_port(config, watch)
+    tokens, traces = _token_port(config, watch), _trace_export(config)
     log = _log_config(config, watch.peer_tls if watch else None, failpoints)
     async with Http(config) as http:
         opened = await _open(config, ReplicaConfig(log, config.disk_reserve_bytes), opening)
-        await _serve(config, shared, opened, server, http, watch, tokens)
+        await _serve(config, shared, opened, server, http, watch, tokens, traces)
 
 
 async def _serve(
@@ -85,6 +86,7 @@ async def _serve(
     http: Http,
     watch: CertificateWatch | None,
     tokens: TokenPort | None,
+    traces: TraceExport | None,
 ) -> None:
     """Serve with what is open, until the end."""
     servers = [server, *([tokens.server] if tokens else [])]
@@ -117,6 +119,8 @@ async def _serve(
             watch.start(opened.log.replace_tls, http.renew, node.open_streams.certificates)
         if tokens:
             tokens.start()
+        if traces and node.traces:
+            traces.start(node.traces)
         gc_tuning.settle()
         await asyncio.to_thread(_enter, shared, config)
         supervisor.serving()
@@ -132,6 +136,8 @@ async def _serve(
             watch.stop()
         if tokens:
             tokens.stop()
+        if traces:
+            await traces.stop()
         contradicted = await _close(opened)
     if broken:
         ended = NodeRemoved if opened.log.was_removed else EngineStopped
@@ -161,11 +167,25 @@ def _token_port(config: NodeConfig, watch: CertificateWatch | None) -> TokenPort
     try:
         from holdfast.server.process.token_port import TokenPort  # noqa: PLC0415 - needs an extra
     except ModuleNotFoundError as error:
-        raise CannotStart(
+        raise ExtraMissing(
             f"[tokens] is given, and {error.name} is not installed, which checks tokens: "
             "install it with `pip install 'holdfast[tokens]'`, or take [tokens] out"
         ) from error
     return TokenPort(config, config.tokens, watch.token_port.credentials)
+
+
+def _trace_export(config: NodeConfig) -> TraceExport | None:
+    """Make what exports traces, if any are to be; raises ConfigError or ExtraMissing."""
+    if config.traces is None:
+        return None
+    try:
+        from holdfast.server.traces.exporting import TraceExport, resource_of  # noqa: PLC0415 - needs an extra
+    except ModuleNotFoundError as error:
+        raise ExtraMissing(
+            f"traces.endpoint is given, and {error.name} is not installed, which exports traces: "
+            "install it with `pip install 'holdfast[traces]'`, or take [traces] out"
+        ) from error
+    return TraceExport(config.traces, resource_of(config, VERSION))
 
 
 def _outlook(

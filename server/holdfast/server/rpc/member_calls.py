@@ -72,6 +72,9 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
     def __init__(self, replica: ReplicaLike, takeovers: Takeovers, gate: Gate) -> None:
         self._replica, self._takeovers, self._gate = replica, takeovers, gate
         self.method = self.asked.DESCRIPTOR.name.removesuffix("Request")
+        (service,) = self.asked.DESCRIPTOR.file.services_by_name.values()
+        self.path = f"{service.full_name}/{self.method}"
+        """Of the unary method, for traces."""
         self.field = _FIELDS[self.asked.DESCRIPTOR.name]
         self._line = SESSION[self.field]
         self.bounds = Bounds(self.asked.DESCRIPTOR)  # type: ignore[arg-type]  # stubs name two classes for one

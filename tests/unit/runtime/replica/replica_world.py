@@ -25,7 +25,8 @@ from holdfast.raft.api import (
     Status,
 )
 from holdfast.raft.membership import Change, Membership
-from holdfast.runtime.replica.replica import Clocks, Replica
+from holdfast.runtime.replica.log_time import Clocks
+from holdfast.runtime.replica.replica import Replica
 from holdfast.runtime.replica.state_machine import AppliedEntry, StateMachine
 
 

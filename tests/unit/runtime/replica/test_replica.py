@@ -108,6 +108,21 @@ async def test_an_own_entry_is_taken_as_it_was_made_and_any_other_bytes_are_deco
 
 
 @in_loop
+async def test_a_part_is_told_when_its_entry_went_to_the_engine_and_when_it_came_back(
+    world: World,
+) -> None:
+    """Traces: what waits for an entry, and what waits for a majority, are told apart."""
+    await world.lead()
+    world.boot = 10.0
+    future = world.replica.propose(part("g"))
+    await settle()
+    world.boot = 12.0
+    world.engine.commit(2)
+
+    assert (await future).passage == (10.0, 12.0, 12.0)
+
+
+@in_loop
 @each_part_fills_an_entry
 async def test_what_waits_when_the_leadership_ends_is_offered_and_refused(world: World) -> None:
     """S1, S5: it was decided in a term that is over; nobody is left without an answer."""

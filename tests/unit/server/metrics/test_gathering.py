@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.coordinator.cluster.disk_forecast import Forecast, Growth
 from holdfast.raft.transport.peer_names import node_uri
+from holdfast.server.config.address import Address
+from holdfast.server.config.trace_settings import TraceSettings
 from holdfast.server.metrics import text
 from holdfast.server.metrics.catalogue import BY_NAME, METRICS
 from holdfast.server.metrics.exposition import exposed
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.server.metrics.history_outlook import HistoryOutlook
     from unit.server.nodes import Served
 
+TRACES = TraceSettings(Address("127.0.0.1", 4317), secure=False, sample_ratio=1)
 HIDDEN = "whose-name-is-nobodys-business"
 
 
@@ -91,7 +94,7 @@ def shown(place: Path) -> list[Row]:
     """All values of a busy node."""
 
     async def test() -> list[Row]:
-        async with served() as node:
+        async with served(traces=TRACES) as node:
             await busy(node)
             return await gathered(sources(node, place, tls(place / "tls")))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from holdfast.raft.api import EngineStopped
+from holdfast.server.config.node_config import ExtraMissing
 from holdfast.server.http.serving import Http
 from holdfast.server.process import serve as served
 from holdfast.storage.errors import StateContradicted, StateFailed
@@ -104,6 +105,7 @@ def serve_until_asked(
         http_address=None,
         tls=None,
         tokens=None,
+        traces=None,
     )
     asyncio.run(served.serve(config, tmp_path, Future()))
 
@@ -172,3 +174,30 @@ def test_the_check_of_a_directory_begins_before_most_of_a_node_is_loaded() -> No
     """The child process that checks and the loading take about equally long: they run together."""
     for module in ("node", "node_process"):
         assert loaded_of(LOADED_MEANWHILE, f"holdfast.cli.commands.{module}") == "set()"
+
+
+@pytest.mark.parametrize(
+    ("table", "package", "extra"),
+    [
+        ("traces", "opentelemetry.exporter.otlp.proto.grpc.trace_exporter", "holdfast[traces]"),
+        ("tokens", "jwt", "holdfast[tokens]"),
+    ],
+)
+def test_a_table_that_needs_an_extra_names_it(
+    monkeypatch: pytest.MonkeyPatch, table: str, package: str, extra: str
+) -> None:
+    """The node does not start without what its file asks for, and says which command helps."""
+    for name in [each for each in sys.modules if each.startswith(("holdfast.server.", "jwt"))]:
+        if name.endswith(("exporting", "token_port", "token_keys", "tokens", "token_door")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    config: Any = SimpleNamespace(**{"traces": None, "tokens": None, table: SimpleNamespace()})
+    begin: Any = {
+        "traces": lambda: served._trace_export(config),
+        "tokens": lambda: served._token_port(config, SimpleNamespace()),  # type: ignore[arg-type]  # unread
+    }[table]
+
+    with pytest.raises(ExtraMissing) as error:
+        begin()
+    assert f"pip install '{extra}'" in str(error.value)
+    assert f"[{table}]" in str(error.value)

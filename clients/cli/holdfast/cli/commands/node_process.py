@@ -11,8 +11,15 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.cli.ending import REMOVED, STOPPED, fail
-from holdfast.server.config.node_config import CannotStart, ConfigError, NodeConfig, granting, load
+from holdfast.cli.ending import FAILED, REMOVED, STOPPED, fail
+from holdfast.server.config.node_config import (
+    CannotStart,
+    ConfigError,
+    ExtraMissing,
+    NodeConfig,
+    granting,
+    load,
+)
 from holdfast.server.process import gc_tuning, logs
 from holdfast.server.process.open_files import raise_limit
 from holdfast.server.process.opening import begin_to_open
@@ -31,6 +38,9 @@ LOADED_LATER: Final = (
 """Packages of the [server] extra that `_serve` loads; aiohttp and prometheus_client only where
 there is an HTTP port. One that is missing is told before anything else, as is lmdb, which is loaded
 above."""
+
+LACKING: Final = 2
+"""Exit code for a missing extra, as for wrong usage."""
 
 for _package in LOADED_LATER:
     if find_spec(_package) is None:
@@ -59,7 +69,7 @@ def run(asked: Asked) -> None:
         opening = begin_to_open(config, bootstrap=asked.bootstrap, rebuild=asked.rebuild)
         _serve(config, asked.file, opening, asked.failpoints)
     except (ConfigError, CannotStart) as error:
-        fail(str(error))
+        fail(str(error), LACKING if isinstance(error, ExtraMissing) else FAILED)
 
 
 def _warn_of_even_size(config: NodeConfig, *, bootstrap: bool) -> None:

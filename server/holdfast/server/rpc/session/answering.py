@@ -38,24 +38,29 @@ async def _response(one: OpenCall, counts: CallCounts) -> bytes:
     if isinstance(one.made, Exception):
         raise one.made
     if one.kind is not None and one.made is not None:
-        counts.of(one.kind.method)[code_of(one.made)] += 1
+        _count(one, counts, code_of(one.made))
         return encoded_answer(one.number, one.kind.field, one.made)
     if one.kind is None or one.call is None:
         raise RuntimeError(f"call {one.number} was taken for done and has no answer")
     got = one.call.future.result()
     made = one.kind.response(one.request, got, await one.kind.results(got.reply))
-    counts.of(one.kind.method)[code_of(made)] += 1
+    _count(one, counts, code_of(made))
     return encoded_answer(one.number, one.kind.field, made)
+
+
+def _count(one: OpenCall, counts: CallCounts, code: int | str) -> None:
+    """Count how a call ended, and end its trace."""
+    counts.of(one.kind.method if one.kind else UNKNOWN)[code] += 1
+    one.traced(code)
 
 
 def _ended(one: OpenCall, error: Ended, counts: CallCounts) -> bytes:
     """Encode the end of a call: a response with a code where it has one, as unary, or a status."""
     told, kind = ending(error), one.kind
-    codes = counts.of(kind.method if kind else UNKNOWN)
     if kind is not None and isinstance(told, Refused) and has_code(kind.respond):
-        codes[told.code] += 1
+        _count(one, counts, told.code)
         return encoded_answer(one.number, kind.field, refusal(kind.respond, told))
-    codes[told.status.name] += 1
+    _count(one, counts, told.status.name)
     return encoded_answer(one.number, STATUS, status_of(told))
 
 

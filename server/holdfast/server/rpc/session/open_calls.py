@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.groups.actors import Call
     from holdfast.server.rpc.member_calls import MemberCall
+    from holdfast.server.traces.traces import CallTrace
 
 OPEN_MAX: Final = 4_096
 """Open calls, parked ones apart, from which a stream is not read."""
 ANSWERED_MAX: Final = 512
 """Calls with answers that are not written, from which a stream is not read: more come together only
 for a caller that does not read them. Short calls take 5 kB each and count for no bytes."""
+
+
+_GIVEN_UP: Final = "CANCELLED"
+"""How the trace of a call ends that nobody wants any more: as that of a unary one."""
 
 
 class LongMessage:
@@ -46,7 +51,10 @@ class LongMessage:
 class OpenCall:
     """An open call. `made`: its response, or its end, if no actor was asked."""
 
-    __slots__ = ("answered", "call", "kind", "made", "message", "number", "parked", "request")
+    __slots__ = (
+        *("answered", "call", "kind", "made", "message", "number", "parked", "request"),
+        "trace",
+    )
 
     def __init__(
         self,
@@ -59,6 +67,7 @@ class OpenCall:
         self.number, self.kind, self.request, self.message = number, kind, request, message
         self.call: Call | None = None
         self.made: Message | Exception | None = None
+        self.trace: CallTrace | None = None
         self.answered = self.parked = False
 
     def close(self) -> None:
@@ -67,10 +76,17 @@ class OpenCall:
             self.message.answered()
             self.message = None
 
+    def traced(self, code: int | str) -> None:
+        """End the trace of a call, if it has one: it has its answer, or gets none."""
+        if self.trace is not None:
+            self.trace.end(code)
+            self.trace = None
+
     def give_up(self) -> None:
         """Close it without an answer; a join or sync is parked no more (S17)."""
         if self.call is not None:
             self.call.give_up()
+        self.traced(_GIVEN_UP)
         self.close()
 
 

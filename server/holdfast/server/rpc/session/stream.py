@@ -21,6 +21,7 @@ from holdfast.server.rpc.heartbeat_stream import answered_before
 from holdfast.server.rpc.session.answering import answer, crashed, told
 from holdfast.server.rpc.session.open_calls import LongMessage, OpenCall, OpenCalls
 from holdfast.server.rpc.slices import Slices
+from holdfast.server.traces.traceparent import parsed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
     from holdfast.server.rpc.callers import Callers, Context, Identity
     from holdfast.server.rpc.member_calls import MemberCall, MemberCalls
+    from holdfast.server.traces.traces import Traces
     from holdfast.v1 import group_pb2 as g
 
 logger = logging.getLogger(__name__)
@@ -55,6 +57,7 @@ class Desk(NamedTuple):
     members_max: Callable[[], int]
     counts: CallCounts
     limits: PrincipalLimits
+    traces: Traces | None = None
 
 
 class Stream:
@@ -150,6 +153,9 @@ class Stream:
                     kind = self._kinds.get(field or "")
                     request = None if field is None else getattr(call, field)
                     one = OpenCall(number, kind, request, held)
+                    if self._desk.traces is not None and kind is not None:
+                        parent = parsed(call.traceparent)
+                        one.trace = self._desk.traces.begin(kind.path, parent, "Session")
                     await self._begin_one(one, slices)
                     begun += 1
         finally:
@@ -198,7 +204,7 @@ class Stream:
             one.made = answered_before(self._desk.actors.hearing(), one.request)
             if one.made is not None:
                 return
-        with self._desk.actors.open() as call:
+        with self._desk.actors.open(one.trace) as call:
             caller = kind.caller(self._who, call.number, one.request)
             parked = partial(self.open.park, one) if kind.parks else None
             call.submit(kind.command(one.request, caller, parts), parked)

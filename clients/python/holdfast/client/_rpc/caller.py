@@ -11,7 +11,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import grpc
 import grpc.aio
 
 from holdfast.client._rpc import connect_errors
@@ -36,6 +35,7 @@ from holdfast.client._rpc.tls_files import check_files
 from holdfast.client._rpc.token_source import Shown, TokenUnusable
 from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.client._text import readable
+from holdfast.client._tracing import placed, traced
 from holdfast.client._translate.acknowledged import acknowledged
 from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.v1 import group_pb2
@@ -244,13 +244,13 @@ class Caller:
         )
         return found.holdfast.leader_hint
 
+    @traced
     async def call(
         self, request: Message, answer: type[AnswerT], *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> AnswerT:
         """Call until there is an answer of the protocol or the time is over.
 
-        Repeats as `Retries` says. Raises Unavailable, OutcomeUnknown, or what the service's
-        refusal means.
+        Repeats as `Retries` says; raises its errors, or what the service's refusal means.
         """
         retries = self.retries(request, timeout_ms)
         while True:
@@ -330,7 +330,7 @@ class Caller:
             except NotServed:
                 _LOGGER.debug("%s has no Session stream for this call: it goes unary", address)
         call = self._method(address, request)(
-            request, timeout=timeout_s, metadata=self.shown.metadata
+            request, timeout=timeout_s, metadata=placed(self.shown.metadata)
         )
         if on_sent is not None:
             on_sent()

@@ -24,6 +24,7 @@ from holdfast.client._rpc.status import (
     texts_in,
 )
 from holdfast.client._text import readable
+from holdfast.client._tracing import place
 from holdfast.v1 import group_pb2
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class _Stream:
         """Make a call, as `SessionStreams.ask`."""
         self._last += 1
         number, field = self._last, _FIELDS[type(request).__name__]
-        call = group_pb2.SessionCall(number=number, **{field: request})  # type: ignore[arg-type]  # of its own kind
+        call = group_pb2.SessionCall(number=number, traceparent=place(), **{field: request})  # type: ignore[arg-type]  # of its own kind
         asked = self._asked[number] = self._next[number] = _Asked(call, call.ByteSize(), on_sent)
         later = asyncio.get_running_loop().call_later
         asked.timer = later(timeout_s, self._late, number, timeout_s)

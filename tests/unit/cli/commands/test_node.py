@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from holdfast.cli.commands import node, node_process
 from holdfast.server.config.node_config import CannotStart, ConfigError, ExtraMissing
+from holdfast.server.process import gc_tuning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ def test_a_missing_extra_ends_it_as_wrong_usage(
         raise error("pip install it")
 
     monkeypatch.setattr(node_process, "load", refused)
-    monkeypatch.setattr(node_process.gc_tuning, "begin_start", lambda: None)
+    monkeypatch.setattr(gc_tuning, "begin_start", lambda: None)
     ended = CliRunner().invoke(node.node, ["--config", str(tmp_path / "node.toml")])
 
     assert ended.exit_code == code

@@ -6,18 +6,24 @@ from pathlib import Path
 
 from tidy.repository import ROOT, plant, where
 
+SERVER = "server/holdfast/server"
 PLACES = (
     "server/holdfast/server/rpc",
+    "server/holdfast/server/access/dry_run.py",
+    "server/holdfast/server/process/token_door.py",
     "runtime/holdfast/runtime/groups/actor.py",
 )
-"""Where calls are served and decided."""
+"""Where calls are admitted, served and decided."""
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 OF_NO_CALL = {
     "server/holdfast/server/rpc/takeovers.py": "takeovers before this moment are not counted: %s",
     "server/holdfast/server/rpc/session/sessions.py": "a stream failed inside",
     "server/holdfast/server/rpc/ordered_stream.py": "a stream failed inside",
+    f"{SERVER}/access/dry_run.py": "dry run: %d more calls like these would be refused",
+    f"{SERVER}/process/token_door.py": "a call on the port for tokens was refused: %s%s",
 }
-"""Lines about a whole stream, or about the node: no request id belongs to them."""
+"""Lines about a whole stream, about many calls, or about the node: no request id belongs to them. A
+call without a good token is refused before its message is read."""
 
 
 def check_log_lines(root: Path) -> list[str]:

@@ -100,7 +100,7 @@ class Admission:
         need = _need(line, request) if line.how in {WHOLE, SHOWN} else None
         if need is not None:
             name = getattr(request, need.field) if need.field else ""
-            self._gate.check(self._callers.principal(context), call, need, name)
+            self._gate.check(self._callers.principal(context), call, need, name, request)
         if method in READS:
             self._note(call, request, context)
 

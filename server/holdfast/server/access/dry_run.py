@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.text import truncate
+from holdfast.server.rpc.callers import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +36,13 @@ class DryRun:
         self._since = clock()
         self._untold = 0
 
-    def note(self, principal: str, call: str, need: Need, name: str) -> None:
-        """Note that a call would be refused; tell it, unless it was told just now."""
+    def note(
+        self, principal: str, call: str, need: Need, name: str, request: object = None
+    ) -> None:
+        """Note that a call would be refused; tell it, unless it was told just now.
+
+        `request`: its request, which may have an id.
+        """
         if self._clock() - self._since >= AGAIN_S:
             self._sum_up()
         key = (principal, call, need.kind)
@@ -49,6 +55,7 @@ class DryRun:
             logger.warning(
                 "dry run: %s by %r would be refused: it needs the role %s on %s %r",
                 call, truncate(principal), need.role, need.kind, truncate(name),
+                extra=named(call, request),
             )  # fmt: skip
 
     def _sum_up(self) -> None:

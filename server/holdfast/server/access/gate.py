@@ -55,8 +55,13 @@ class Gate:
         """Whether everybody may do everything, and nothing is asked or noted."""
         return not self._state().access_mode
 
-    def may(self, principal: str, call: str, need: Need, name: str = "") -> bool:
-        """Return whether a principal may do this; in a dry run everybody may, and it is noted."""
+    def may(
+        self, principal: str, call: str, need: Need, name: str = "", request: object = None
+    ) -> bool:
+        """Return whether a principal may do this; in a dry run everybody may, and it is noted.
+
+        `request`: that of the call, for the log.
+        """
         state = self._state()
         if not state.access_mode:
             return True
@@ -65,7 +70,7 @@ class Gate:
             return True
         if state.access_mode == DENY:
             return False
-        self._dry_run.note(principal, call, need, name)
+        self._dry_run.note(principal, call, need, name, request)
         return True
 
     def _renew(self, state: State) -> None:
@@ -73,23 +78,36 @@ class Gate:
         if state.acls is not self._acls:
             self._acls, self._rights = state.acls, ByPrincipal(state.acls)
 
-    def check(self, principal: str, call: str, need: Need, name: str = "") -> None:
+    def check(
+        self, principal: str, call: str, need: Need, name: str = "", request: object = None
+    ) -> None:
         """Raise Refused if a principal may not do this."""
-        if self.problem(principal, call, need, name):
+        if self.problem(principal, call, need, name, request):
             raise refused(principal, call, need, name)
 
-    def problem(self, principal: str, call: str, need: Need, name: str = "") -> str:
+    def problem(
+        self, principal: str, call: str, need: Need, name: str = "", request: object = None
+    ) -> str:
         """Return why a principal may not do this, as a sentence; "" if it may."""
-        if self.may(principal, call, need, name):
+        if self.may(principal, call, need, name, request):
             return ""
         self._trail.denied(principal, call, thing_of(need, name), f"needs the role {need.role}")
         return sentence(principal, call, need, name)
 
-    def denied(self, principal: str, call: str, need: Need, names: Iterable[str]) -> frozenset[str]:
+    def denied(
+        self,
+        principal: str,
+        call: str,
+        need: Need,
+        names: Iterable[str],
+        request: object = None,
+    ) -> frozenset[str]:
         """Return those of the names that a principal may not touch."""
         if self.open:
             return frozenset()
-        found = frozenset(name for name in names if not self.may(principal, call, need, name))
+        found = frozenset(
+            name for name in names if not self.may(principal, call, need, name, request)
+        )
         if found:
             more = f" and {len(found) - 1} more" if len(found) > 1 else ""
             thing = thing_of(need, min(found)) + more

@@ -79,7 +79,7 @@ class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
     ) -> a.DescribeGroupsResponse:
         """Show groups with their members."""
         need = need_of("AdminService.DescribeGroups")
-        denied = self._denied("DescribeGroups", need, request.groups, context)
+        denied = self._denied(request, need, request.groups, context)
         state, extras = await self._reads.state(request.holdfast)
         most = request.holdfast.rebalances_max if request.holdfast.HasField("rebalances_max") else 1
         asked = views.Asked(
@@ -145,7 +145,7 @@ class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
     ) -> Call | _Forbidden | Exception:
         """Submit the deletion of one group; return its error, for the others go on."""
         need = need_of("AdminService.DeleteGroups")
-        if self._denied("DeleteGroups", need, (name,), context):
+        if self._denied(request, need, (name,), context):
             return _Forbidden(name)
         try:
             with self._actors.open() as call:
@@ -201,7 +201,7 @@ class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
     ) -> a.CreateTopicsResponse:
         """Create topics."""
         names = [topic.name for topic in request.topics]
-        forbidden = self._forbidden_topics("CreateTopics", names, context)
+        forbidden = self._forbidden_topics(request, names, context)
         made = partial(admin.create_topics, forbidden=forbidden)
         got = await self._ask(made, request, context)
         return _placed(admin.created_topics(cast("replies.NamedReply", got.reply), request), got)
@@ -212,7 +212,7 @@ class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
     ) -> a.CreatePartitionsResponse:
         """Raise the number of partitions of topics."""
         names = [topic.name for topic in request.topics]
-        forbidden = self._forbidden_topics("CreatePartitions", names, context)
+        forbidden = self._forbidden_topics(request, names, context)
         made = partial(admin.create_partitions, forbidden=forbidden)
         got = await self._ask(made, request, context)
         return _placed(admin.created_partitions(cast("replies.NamedReply", got.reply)), got)
@@ -224,7 +224,7 @@ class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
         """Delete topics; their subscribers are looked up before, a few groups at a time."""
         self._actors.check_serving()
         topics = frozenset(admin.topics_to_delete(request))
-        forbidden = self._forbidden_topics("DeleteTopics", topics, context)
+        forbidden = self._forbidden_topics(request, topics, context)
         asked_anyway = request.holdfast.force or not topics - forbidden
         groups = self._actors.state.groups
         found = UNSURVEYED if asked_anyway else await survey(groups, topics - forbidden)
@@ -361,17 +361,18 @@ class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
         return _placed(revocation_calls.altered(got), got)
 
     def _denied(
-        self, call: str, need: Need, names: Iterable[str], context: Context
+        self, request: Message, need: Need, names: Iterable[str], context: Context
     ) -> frozenset[str]:
         """Return the names of a call that its caller may not touch."""
         if self._gate.open:
             return frozenset()
-        return self._gate.denied(self._callers.principal(context), call, need, frozenset(names))
+        principal = self._callers.principal(context)
+        return self._gate.denied(principal, _call(request), need, frozenset(names), request)
 
     def _forbidden_topics(
-        self, call: str, names: Iterable[str], context: Context
+        self, request: Message, names: Iterable[str], context: Context
     ) -> frozenset[str]:
-        return self._denied(call, topics_of(f"AdminService.{call}"), names, context)
+        return self._denied(request, topics_of(f"AdminService.{_call(request)}"), names, context)
 
     def _sees(self, call: str, need: Need, context: Context) -> Callable[[str], bool]:
         """Return a function that says whether the caller may be told of a name."""
@@ -413,6 +414,11 @@ async def _outcome(begun: Call | _Forbidden | Exception) -> Answered | Exception
         return await begun.future
     except Exception as error:  # noqa: BLE001 - as in `_deleting`
         return error
+
+
+def _call(request: Message) -> str:
+    """Return the method that a request is for."""
+    return request.DESCRIPTOR.name.removesuffix("Request")
 
 
 def _deleted(got: Sequence[Answered | Exception]) -> list[replies.NamedResult]:

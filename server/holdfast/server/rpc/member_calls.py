@@ -88,7 +88,7 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
         if self._gate.open or need is None:
             return None
         try:
-            self._gate.check(who(), self.method, need, request.group_id)
+            self._gate.check(who(), self.method, need, request.group_id, request)
         except Refused as error:
             return self._refused(request, error)
         return None
@@ -292,7 +292,7 @@ class Commit(MemberCall[o.OffsetCommitRequest, o.OffsetCommitResponse]):
         if self._gate.open or self._line.topics is None:
             return frozenset()
         names = {topic.name for topic in request.topics}
-        return self._gate.denied(caller.principal, self.method, self._line.topics, names)
+        return self._gate.denied(caller.principal, self.method, self._line.topics, names, request)
 
     def _refused(self, request: o.OffsetCommitRequest, error: Refused) -> o.OffsetCommitResponse:
         """Refuse each partition: the response has no code of its own."""

@@ -114,7 +114,8 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         with self._actors.open() as call:
             caller = self._callers.of(call.number, request, request.holdfast, context)
             topics = frozenset(topic.name for topic in request.topics)
-            forbidden = self._gate.denied(caller.principal, "OffsetDelete", _DELETED, topics)
+            who = caller.principal
+            forbidden = self._gate.denied(who, "OffsetDelete", _DELETED, topics, request)
             got = await call.ask(requests.delete_offsets(request, caller, forbidden))
         return responses.delete_offsets(cast("replies.OffsetsReply", got.reply))
 

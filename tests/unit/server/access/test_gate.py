@@ -21,6 +21,8 @@ from holdfast.server.access.gate import Gate, sentence
 from holdfast.server.access.table import Need
 from holdfast.server.audit.trail import Trail
 from holdfast.server.rpc.errors import Refused
+from holdfast.v1 import extras_pb2 as x
+from holdfast.v1 import group_pb2 as g
 
 JOIN = Need(GROUP, MEMBER, "group_id")
 COMMIT = Need(TOPIC, MEMBER)
@@ -97,6 +99,16 @@ def test_a_dry_run_refuses_nothing_and_tells_each_thing_once_a_while(
     told = [r.getMessage() for r in caplog.records]
     assert "999 more" in told[1]
     assert "'g2'" in told[2]
+
+
+def test_a_line_of_a_dry_run_says_which_call_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    """As every line that a call causes: its method and request id."""
+    caplog.set_level(logging.WARNING)
+    request = g.LeaveGroupRequest(holdfast=x.RequestExtras(request_id="0193"))
+
+    Node(DRY_RUN).gate.check("b", "LeaveGroup", JOIN, "g", request)
+
+    assert [vars(record)["call"] for record in caplog.records] == ["LeaveGroup 0193"]
 
 
 def test_many_principals_cannot_fill_the_log_or_the_memory(

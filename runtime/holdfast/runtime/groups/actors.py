@@ -120,13 +120,14 @@ class Actors:
         forming: Callable[[], c.FormCluster],
         recovering: c.RaiseRecoveryNumber = NEVER_RECOVERED,
     ) -> None:
-        """`nodes`: each node's client address. `forming`: makes what creates the cluster.
+        """`nodes`: each node's client address, as it is at each look: nodes come and go (S25).
 
-        `recovering`: what this node's disk says of its last restore (S13).
+        `forming`: makes what creates the cluster. `recovering`: what this node's disk says of its
+        last restore (S13).
         """
         self.calls = Calls()
         self._replica, self._timers = replica, timers
-        self._nodes, self._forming = dict(sorted(nodes.items())), forming
+        self._nodes, self._forming = nodes, forming
         self._recovering = recovering
         self._actors: dict[GroupId, Actor] = {}
         self._tally = Tally()
@@ -247,7 +248,7 @@ class Actors:
 
     def number_of(self, node: str | None) -> int:
         """Return a node's place among the nodes by name, from 1; -1 for an unknown one."""
-        return list(self._nodes).index(node) + 1 if node in self._nodes else -1
+        return sorted(self._nodes).index(node) + 1 if node and node in self._nodes else -1
 
     def submit(self, command: c.Command) -> None:
         """Pass a command to its group's actor; drop it if this node does not lead, or stops.

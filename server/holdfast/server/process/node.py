@@ -52,6 +52,7 @@ from holdfast.server.rpc.health import Health
 from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
 from holdfast.server.rpc.log_service import LogService
 from holdfast.server.rpc.member_calls import MemberCalls
+from holdfast.server.rpc.membership.known_nodes import ClientAddresses, KnownNodes
 from holdfast.server.rpc.membership.node_changes import NodeChanges
 from holdfast.server.rpc.nodes import Nodes
 from holdfast.server.rpc.offset_service import OffsetService
@@ -100,7 +101,8 @@ class Node:
     ) -> None:
         """`servers`: one for each port for clients, bound; they serve the same."""
         self.config, self.replica = config, replica
-        self._nodes = Nodes(replica, config.peers, peer_troubles, peer_builds)
+        known = KnownNodes(replica, config.peers)
+        self._nodes = Nodes(replica, known, peer_troubles, peer_builds)
         self.facts = NodeFacts(config.data_dir, config.tls)
         self._servers = servers
         self.traces = Traces(config.traces.sample_ratio) if config.traces else None
@@ -111,8 +113,8 @@ class Node:
         self.open_streams = OpenStreams()
         self.call_counts, self.applied_counts = CallCounts(), AppliedCounts()
         self.timers = Timers(replica, self._submit, heard=arrived.heard)
-        nodes = {peer.name: str(peer.client_address) for peer in config.peers}
-        self.actors = Actors(replica, self.timers, nodes, self._forming, recovering)
+        addresses = ClientAddresses(known)
+        self.actors = Actors(replica, self.timers, addresses, self._forming, recovering)
         self._trail = Trail(_audit_files(config))
         self._callers, self._gate = Callers(), Gate(lambda: replica.state, self._trail)
         self._limits = PrincipalLimits(lambda: replica.state)

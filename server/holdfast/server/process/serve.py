@@ -293,6 +293,7 @@ def _log_config(config: NodeConfig, tls: PeerTls | None, failpoints: Path | None
         ),
         connections_max=peer_connections_max(len(config.peers)),
         connection_seconds=config.tls.connection_age_ms / 1000 if config.tls else math.inf,
+        reached_at=str(own.peer_address) if own else "",
         clients_at=str(own.client_address) if own else "",
         build=BUILD,
         failpoints=failpoints,

@@ -14,11 +14,11 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.raft.api import PeerStatus, Status
     from holdfast.runtime.ports import ReplicaLike
-    from holdfast.server.config.node_config import Peer
+    from holdfast.server.rpc.membership.known_nodes import KnownNode, KnownNodes
 
 
 def own_version() -> str:
@@ -49,17 +49,18 @@ class Nodes:
     def __init__(
         self,
         replica: ReplicaLike,
-        peers: Iterable[Peer],
+        known: KnownNodes,
         troubles: Callable[[], Sequence[str]] = tuple,
         builds: Callable[[], Mapping[str, Build]] = dict,
     ) -> None:
-        """`troubles`: sentences that say why peers are refused now, or refuse this node.
+        """`known`: the nodes that there are now.
 
+        `troubles`: sentences that say why peers are refused now, or refuse this node.
         `builds`: what each peer runs by its last greeting, also if it is away now; this node runs
         `BUILD`, unless it is named there, too.
         """
         self._replica, self._troubles, self._builds = replica, troubles, builds
-        self._peers = {peer.name: peer for peer in sorted(peers, key=lambda peer: peer.name)}
+        self._known = known
 
     @property
     def _own(self) -> Build:
@@ -92,20 +93,22 @@ class Nodes:
         if status.role == "leader":
             response.upgrade_to, response.upgrade_problem = self.upgrade()
         response.nodes.extend(
-            self._node(peer, status, seen.get(name)) for name, peer in self._peers.items()
+            self._node(node, status, seen.get(name)) for name, node in self._known.items()
         )
         return response
 
-    def _node(self, peer: Peer, status: Status, seen: PeerStatus | None) -> a.DescribedNode:
+    def _node(self, known: KnownNode, status: Status, seen: PeerStatus | None) -> a.DescribedNode:
         node = a.DescribedNode(
-            name=peer.name,
-            client_address=for_caller(str(peer.client_address)),
-            peer_address=str(peer.peer_address),
-            role=_role(peer.name, self._replica.node_id, status, seen),
+            name=known.name,
+            client_address=for_caller(known.client_address),
+            peer_address=known.peer_address,
+            role=_role(known.name, self._replica.node_id, status, seen),
         )
         self._tell_build(node, seen)
-        self._tell_standing(node, seen)
-        if peer.name == self._replica.node_id:
+        node.standing = "voter" if known.is_voter else "learner"
+        if seen is not None:  # as a follower sees it, neither is so
+            node.streaming, node.caught_up = seen.streaming, seen.caught_up
+        if known.name == self._replica.node_id:
             node.match_index = status.last_index
         elif seen is not None and status.role == "leader":
             node.match_index = seen.acked_index
@@ -119,22 +122,16 @@ class Nodes:
             node.version = build.release
             node.level_min, node.level_max = build.oldest, build.newest
 
-    def _tell_standing(self, node: a.DescribedNode, seen: PeerStatus | None) -> None:
-        is_voter = node.name in self._replica.membership.voter_names
-        node.standing = "voter" if is_voter else "learner"
-        if seen is not None:  # as a follower sees it, neither is so
-            node.streaming, node.caught_up = seen.streaming, seen.caught_up
-
     def upgrade(self) -> Upgrade:
         """Say what the end of an upgrade would do, by what the connected nodes can run.
 
         Only the leader knows: it is connected with all nodes that are there.
         """
         level, met = self._replica.state.level, self._met()
-        if away := [name for name in self._peers if name not in met]:
+        if away := [name for name in self._known if name not in met]:
             return Upgrade(level, _away(away))
-        newest = min(met[name].newest for name in self._peers)
-        if newest > level or all(met[name].newest == newest for name in self._peers):
+        newest = min(met[name].newest for name in self._known)
+        if newest > level or all(met[name].newest == newest for name in self._known):
             return Upgrade(max(newest, level), "")
         return Upgrade(level, _too_old({n: b for n, b in met.items() if b.newest == newest}))
 
@@ -146,7 +143,7 @@ class Nodes:
         """
         met = self._met()
         return min(
-            (met[n].newest if n in met else LEVEL_MIN for n in self._peers),
+            (met[n].newest if n in met else LEVEL_MIN for n in self._known),
             default=self._own.newest,
         )
 
@@ -159,7 +156,8 @@ class Nodes:
 
     def transfer(self, node: str) -> a.TransferLeadershipResponse:
         """Tell a node to stand for election; "": the most up-to-date one."""
-        peers = [p for p in self._replica.status().peers if p.connected and not p.streaming]
+        others = self._replica.status().peers
+        peers = [p for p in others if p.connected and not p.streaming and self._may_lead(p.peer)]
         best = max(peers, key=lambda peer: peer.acked_index, default=None)
         target = node or (best.peer if best else "")
         problem = self._problem(target, {peer.peer for peer in peers})
@@ -171,11 +169,17 @@ class Nodes:
             self._replica.transfer(target)
         return a.TransferLeadershipResponse(node=target)
 
+    def _may_lead(self, name: str) -> bool:
+        """Return whether a node is a voter: a learner never stands (S25 c)."""
+        return name in self._known and self._known[name].is_voter
+
     def _problem(self, target: str, ready: set[str]) -> str | None:
         if not target:
             return "no other node is connected and up to date; start one first"
-        if target not in self._peers:
-            return f"there is no node {target!r}; the nodes are {', '.join(self._peers)}"
+        if target not in self._known:
+            return f"there is no node {target!r}; the nodes are {', '.join(self._known)}"
+        if not self._may_lead(target):
+            return f"node {target!r} is a learner, which cannot lead; promote it first"
         if target not in ready and target != self._replica.node_id:
             return f"node {target!r} is not connected or not up to date; start it and wait"
         return None

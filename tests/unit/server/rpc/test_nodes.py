@@ -1,4 +1,4 @@
-"""S3, S19: which level a cluster begins at, and whether an upgrade can be ended."""
+"""S3, S19: which level a cluster begins at, whether an upgrade can be ended; S25: who is a node."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
 from holdfast.coordinator.model.state import State
 from holdfast.raft.api import Build, PeerStatus, Status
-from holdfast.raft.membership import Membership
+from holdfast.raft.membership import AddLearner, ClusterNode, Membership, Remove, after
 from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import Peer
+from holdfast.server.rpc.membership.known_nodes import KnownNodes
 from holdfast.server.rpc.nodes import Nodes, Upgrade
+from holdfast.v1.errors_pb2 import ERROR_CODE_INVALID_REQUEST
 from unit.runtime.fake_replica import FakeReplica
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Leader(FakeReplica):
                 connected=name in self.connected,
                 acked_index=1,
                 next_index=2,
-                streaming=name not in self.membership.voter_names,
+                streaming=name not in self.membership.voter_names and name == "node-3",
                 counted=name in self.membership.voter_names,
                 caught_up=name not in self.membership.voter_names,
             )
@@ -57,11 +59,25 @@ def nodes(
     connected: Collection[str] = NAMES,
     level: int = LEVEL_MIN,
 ) -> Nodes:
-    here = Address("127.0.0.1", 1)
     told = dict(zip(NAMES[1:], (second, third), strict=True))
     builds = {name: build for name, build in told.items() if build is not None}
-    peers = [Peer(name, here, here) for name in NAMES]
-    return Nodes(Leader(connected, level), peers, builds=lambda: builds)
+    leader = Leader(connected, level)
+    return Nodes(leader, known(leader), builds=lambda: builds)
+
+
+def known(replica: FakeReplica) -> KnownNodes:
+    here = Address("127.0.0.1", 1)
+    return KnownNodes(replica, [Peer(name, here, here) for name in NAMES])
+
+
+def with_learner(learner: str, removed: tuple[str, ...] = ()) -> Leader:
+    """Node 1 of two voters and a learner."""
+    leader, three = Leader(NAMES, LEVEL_MAX), Membership.of(NAMES)
+    voters = tuple(node for node in three.voters if node.name != learner)
+    leader.membership = replace(
+        three, voters=voters, learners=(ClusterNode(learner),), removed=removed
+    )
+    return leader
 
 
 @pytest.mark.parametrize(
@@ -135,13 +151,8 @@ def test_the_leader_tells_what_each_node_runs_and_what_the_end_would_do() -> Non
 
 def test_s25_a_node_tells_who_votes_who_learns_and_which_names_are_used_up() -> None:
     """And the leader how far a learner is: whether it may become a voter."""
-    leader = Leader(NAMES, LEVEL_MAX)
-    three = Membership.of(NAMES)
-    leader.membership = replace(
-        three, voters=three.voters[:2], learners=three.voters[2:], removed=("node-0",)
-    )
-    here = Address("127.0.0.1", 1)
-    told = Nodes(leader, [Peer(name, here, here) for name in NAMES]).described()
+    leader = with_learner("node-3", removed=("node-0",))
+    told = Nodes(leader, known(leader)).described()
     assert [n.standing for n in told.nodes] == ["voter", "voter", "learner"]
     assert [n.role for n in told.nodes] == ["leader", "follower", "follower"]
     assert [(n.caught_up, n.streaming) for n in told.nodes] == [
@@ -154,18 +165,55 @@ def test_s25_a_node_tells_who_votes_who_learns_and_which_names_are_used_up() -> 
 
 def test_a_node_that_does_not_lead_does_not_tell_what_the_end_would_do() -> None:
     """It is not connected with all others for sure."""
-    follower = Nodes(FakeReplica(), [Peer("node-1", Address("h", 1), Address("h", 2))])
+    replica = FakeReplica()
+    follower = Nodes(replica, known(replica))
     assert not follower.described().HasField("upgrade_to")
 
 
 def test_a_node_may_run_another_build_than_its_code_is_of() -> None:
     """As older nodes of the simulator do: the map of builds is believed of this node, too."""
-    here = Address("127.0.0.1", 1)
     builds = {"node-1": OLD, "node-2": OURS, "node-3": OURS}
-    older = Nodes(
-        Leader(NAMES, LEVEL_MIN), [Peer(n, here, here) for n in NAMES], builds=lambda: builds
-    )
+    leader = Leader(NAMES, LEVEL_MIN)
+    older = Nodes(leader, known(leader), builds=lambda: builds)
 
     assert older.first_level() == LEVEL_MIN
     assert "node 'node-1' runs Holdfast 0.1.0" in older.upgrade().problem
     assert older.described().version == "0.1.0"
+
+
+def test_s25_the_nodes_are_those_of_the_log_and_not_of_the_file() -> None:
+    """A node that came later is told with its addresses on the log; one that has gone, is not."""
+    leader = Leader(NAMES, LEVEL_MAX)
+    leader.membership = after(Membership.of(NAMES), Remove("node-3"))
+    new = ClusterNode("node-4", peer_address="p:4", client_address="c:4")
+    leader.membership = after(leader.membership, AddLearner(new))
+
+    told = Nodes(leader, known(leader)).described().nodes
+
+    assert [(n.name, n.client_address, n.peer_address) for n in told] == [
+        ("node-1", "127.0.0.1:1", "127.0.0.1:1"),
+        ("node-2", "127.0.0.1:1", "127.0.0.1:1"),
+        ("node-4", "c:4", "p:4"),
+    ]
+
+
+def test_s25_an_upgrade_waits_for_a_learner_as_well() -> None:
+    """It reads the same log, and is to become a voter."""
+    leader = Leader(("node-2",), LEVEL_MIN)
+    leader.membership = with_learner("node-3").membership
+    builds = {"node-2": OURS, "node-3": OURS}
+    told = Nodes(leader, known(leader), builds=lambda: builds).upgrade()
+    assert "the leader is not connected with 'node-3'" in told.problem
+
+
+def test_s25c_the_leadership_is_handed_to_no_learner() -> None:
+    """It never stands; the engine would refuse it as an error of its caller."""
+    leader = with_learner("node-2")
+    nodes = Nodes(leader, known(leader))
+
+    refused = nodes.transfer("node-2")
+    assert refused.error_code == ERROR_CODE_INVALID_REQUEST
+    assert "node 'node-2' is a learner, which cannot lead" in refused.holdfast.message
+    assert leader.transferred_to is None
+
+    assert nodes.transfer("").node == leader.transferred_to == "node-3"

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from holdfast.cli.connect import Cluster
 from holdfast.cli.main import main
-from holdfast.v1.admin_pb2 import DescribeClusterResponse
+from holdfast.v1.admin_pb2 import DescribeClusterResponse, DescribedNode
 
 if TYPE_CHECKING:
     import pytest
@@ -32,3 +32,20 @@ def test_s10_a_leader_that_was_replaced_is_not_believed(monkeypatch: pytest.Monk
     assert shown.exit_code == 0, shown.output
     assert "`finish` would raise it to level 2" in shown.output
     assert "not connected" not in shown.output
+
+
+def test_s25_the_leader_is_found_though_nobody_named_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that came while the cluster served stands in no file of whoever asks."""
+    _, leader = leading("new", 4, "")
+    told = DescribeClusterResponse(
+        node="a", leader="new", nodes=[DescribedNode(name="new", client_address="new:7400")]
+    )
+    monkeypatch.setattr(Cluster, "on_every_node", lambda *_: [("a:7400", told)])
+    monkeypatch.setattr(
+        Cluster, "on_node", lambda _, address, *__: {"new:7400": leader}.get(address)
+    )
+
+    shown = CliRunner().invoke(main, ["cluster", "upgrade", "status", "--address", "a:7400"])
+
+    assert shown.exit_code == 0, shown.output
+    assert "`finish` would raise it to level 2" in shown.output

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.ending import UNREACHED, fail, print_json
+from holdfast.cli.nodes.every_node import seen_by
 from holdfast.cli.options import as_json, asks_cluster, refuse, show_json, table
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
@@ -48,11 +49,11 @@ def _as_the_leader_sees(cluster: Cluster) -> a.DescribeClusterResponse:
 
     One that was replaced may still believe that it leads; the newest term tells.
     """
-    answers = cluster.on_every_node(a.DescribeClusterRequest(), a.DescribeClusterResponse)
-    leading = [one for _, one in answers if one is not None and one.HasField("upgrade_to")]
+    answers = [one.answer for one in seen_by(cluster) if one.answer is not None]
+    leading = [one for one in answers if one.HasField("upgrade_to")]
     if leading:
         return max(leading, key=lambda one: one.term)
-    if any(one is not None for _, one in answers):
+    if answers:
         fail("no node leads now, or it is older than upgrades without a stop; try again", UNREACHED)
     return fail(f"no node answered; last: {cluster.last_failure}", UNREACHED)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from click.testing import CliRunner
 
+from holdfast.cli.ending import REMOVED
 from holdfast.cli.local_cluster import layout, standing
 from holdfast.cli.local_cluster import start as local_start
 from holdfast.cli.local_cluster.disks import Disks
+from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from holdfast.cli.local_cluster.standing import Standing
 from holdfast.cli.main import main
 from holdfast.server.config.node_config import load
@@ -154,3 +156,28 @@ def test_a_learner_without_data_does_not_keep_the_voters_from_a_start(local: Pat
     disks.lacking = lambda: {"node-2": "is empty", "node-3": "is empty"}  # type: ignore[method-assign]  # of two learners
 
     disks.refuse_lost_majority()
+
+
+class Ended:
+    """A process that has ended, or one that runs."""
+
+    def __init__(self, code: int | None) -> None:
+        self.code = code
+
+    def poll(self) -> int | None:
+        """Return its exit code."""
+        return self.code
+
+
+def test_a_node_that_says_that_it_was_removed_does_not_count(local: Path) -> None:
+    """S25: nobody had noted it; of three by their files two are left, and two serve."""
+    said: list[str] = []
+    (local / layout.FORMED_NAME).touch()
+    running = LocalCluster(local, layout.existing(local), said.append)
+    codes = {"node-1": REMOVED, "node-2": None, "node-3": None}
+    running._processes = {name: cast("Any", Ended(code)) for name, code in codes.items()}
+
+    assert running._ended() == ["node-1"]
+    assert said == ["node-1 was removed from the cluster, and has stopped"]
+    assert (running._disks.count, running._disks.needed) == (2, 2)
+    assert running._ended() == []

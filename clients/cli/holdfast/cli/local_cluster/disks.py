@@ -34,12 +34,23 @@ class Disks:
         names = frozenset(peer.name for config in configs for peer in config.peers)
         self.voters = frozenset(known.voters) if known else names
         """The nodes that count, whether or not they are here."""
-        self.count = len(self.voters)
-        self.needed = self.count // 2 + 1
-        """A majority."""
         nodes = known.nodes if known else names
         self.absent = sorted(nodes - {config.name for config in configs})
         """The nodes whose configuration is not there."""
+
+    @property
+    def count(self) -> int:
+        """How many nodes count."""
+        return len(self.voters)
+
+    @property
+    def needed(self) -> int:
+        """A majority of them."""
+        return self.count // 2 + 1
+
+    def forget(self, name: str) -> None:
+        """Count a node no more: it says that it was removed, which nobody had noted."""
+        self.voters -= {name}
 
     def lacking(self) -> dict[str, str]:
         """Find the nodes that lack data, and what each lacks. No node may run meanwhile."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
+from holdfast.cli.ending import REMOVED
 from holdfast.cli.local_cluster import standing
 from holdfast.cli.local_cluster.disks import Disks
 from holdfast.cli.local_cluster.layout import CLIENT_FOLDER, FORMED_NAME
@@ -213,13 +214,19 @@ class LocalCluster:
         found = []
         for config in self._configs.values():
             name = config.name
-            if name not in self._out and self._processes[name].poll() is not None:
+            if name in self._out or (ended := self._processes[name].poll()) is None:
+                continue
+            found.append(name)
+            if ended == REMOVED:
+                self._disks.forget(name)
+                self._out[name] = "it was removed"
+                self._say(_was_removed(name))
+            else:
                 self._leave_out(name, self._logs[name].last_words())
                 if is_empty(config.data_dir):
                     self._advice += self._ways_to_rebuild(name)
                 else:
                     self._advice.append(self._bringing_back(name))
-                found.append(name)
         return found
 
     def _bringing_back(self, name: str) -> str:
@@ -305,13 +312,14 @@ class LocalCluster:
                     looked_at = time.monotonic()
                 for name in ended:
                     dead.add(name)
-                    self._tell_end(name, removed=nodes.is_removed(name))
+                    code = self._processes[name].returncode
+                    self._tell_end(name, removed=code == REMOVED or nodes.is_removed(name))
                 time.sleep(LOOK_SECONDS)
 
     def _tell_end(self, name: str, *, removed: bool) -> None:
         """Say that a node has ended: for good, or how, and what brings it back."""
         if removed:
-            self._say(f"{name} was removed from the cluster, and has stopped")
+            self._say(_was_removed(name))
             return
         self._say(f"{name} died: {self._manner(name, self._processes[name].returncode)}")
         self._say(self._bringing_back(name))
@@ -335,6 +343,10 @@ class LocalCluster:
                 self._say(f"process {process.pid} did not stop within {bound:.0f} s; killed")
                 process.kill()
                 process.wait()
+
+
+def _was_removed(name: str) -> str:
+    return f"{name} was removed from the cluster, and has stopped"
 
 
 def _serves(stub: admin_pb2_grpc.AdminServiceStub) -> bool:

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import tomllib
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -138,6 +139,10 @@ class RunningCluster:
         """A node's configuration."""
         return self.directory / name / "node.toml"
 
+    def configuration(self, name: str) -> dict[str, Any]:
+        """What a node's configuration says."""
+        return tomllib.loads(self.file(name).read_text())
+
     def data(self, name: str) -> Path:
         """A node's data directory."""
         return self.directory / name / "data"
@@ -150,8 +155,12 @@ class RunningCluster:
 
     def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run an administrative command against this cluster."""
-        run = in_process if _is_alone() else holdfast
-        return run(*arguments, "--cluster", str(self.directory))
+        return self.run(*arguments, "--cluster", str(self.directory))
+
+    @staticmethod
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, wherever that costs least."""
+        return (in_process if _is_alone() else holdfast)(*arguments)
 
     def channel(self, name: str) -> grpc.Channel:
         """The tests' one channel to a node."""
@@ -260,12 +269,12 @@ class RunningCluster:
     def bring_back(
         self, *names: str, options: Sequence[str] = (), files_max: int | None = None
     ) -> list[subprocess.Popen[bytes]]:
-        """Start dead nodes as an operator would, and wait until cluster.json has their pids.
+        """Start dead or new nodes as an operator would, and wait until cluster.json has their pids.
 
         `files_max`: the hard limit on open files under which they start. Returns their processes.
         """
         limit = ("sh", "-c", f'ulimit -n {files_max} && exec "$@"', "sh") if files_max else ()
-        started = {name: self._start(name, options, limit) for name in names}
+        started = {name: self.start(name, options, limit) for name in names}
         for name, process in started.items():
             poll(partial(self._is_back, name, process), f"{name} is back")
             assert process.poll() is None, self.words(name)
@@ -274,14 +283,15 @@ class RunningCluster:
     def try_to_start(self, name: str) -> str:
         """Start a dead node that is to be refused; return what it says until it ends."""
         before = len(self.words(name))
-        process = self._start(name, (), ())
+        process = self.start(name)
         poll(lambda: process.poll() is not None, f"{name} has ended")
         assert process.returncode == 1, self.words(name)
         return self.words(name)[before:]
 
-    def _start(
-        self, name: str, options: Sequence[str], limit: Sequence[str]
+    def start(
+        self, name: str, options: Sequence[str] = (), limit: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
+        """Start a node's process; it ends with the cluster."""
         with (self.directory / name / "node.log").open("ab") as log:
             process = subprocess.Popen(
                 [*limit, *_COMMAND, "node", "--config", str(self.file(name)), *options],
@@ -294,7 +304,8 @@ class RunningCluster:
         return process
 
     def _is_back(self, name: str, process: subprocess.Popen[bytes]) -> bool:
-        return process.poll() is not None or self.node(name)["pid"] == process.pid
+        pids = {node["name"]: node["pid"] for node in self.content["nodes"]}
+        return process.poll() is not None or pids.get(name) == process.pid
 
     def stop_gracefully(self, name: str) -> None:
         """SIGTERM, and wait for the end."""

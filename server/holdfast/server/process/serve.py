@@ -139,9 +139,11 @@ async def _serve(
         if traces:
             await traces.stop()
         contradicted = await _close(opened)
+    if broken and opened.log.was_removed:
+        await asyncio.to_thread(cluster_file.leave_out, shared, {config.name})
+        raise NodeRemoved(node.stopped_because.result())
     if broken:
-        ended = NodeRemoved if opened.log.was_removed else EngineStopped
-        raise ended(node.stopped_because.result())
+        raise EngineStopped(node.stopped_because.result())
     if contradicted:
         raise EngineStopped(contradicted)
     logger.info("stopped")

@@ -166,6 +166,19 @@ def test_without_a_majority_silent_nodes_are_an_error() -> None:
     assert ("quorum", "error", "b, c") in found(nodes)
 
 
+def test_s25_the_silence_of_who_has_no_vote_costs_no_majority() -> None:
+    """Of two voters both are needed, whatever a learner and a removed node are doing."""
+    nodes = seen()[:2]
+    nodes += [Seen(name, f"{name}:7400", None) for name in ("c", "d")]
+    of(nodes, 0).membership_index = 7
+    of(nodes, 0).removed_nodes.append("d")
+    of(nodes, 0).nodes[2].standing = "learner"
+    assert not [check for check, *_ in found(nodes) if check == "quorum"]
+
+    nodes[1] = Seen("b", "b:7400", None)
+    assert ("quorum", "error", "b") in found(nodes)
+
+
 def test_a_clock_that_was_read_slowly_is_not_called_wrong() -> None:
     """The answer may have been made at any time between the question and its arrival."""
     nodes = seen()

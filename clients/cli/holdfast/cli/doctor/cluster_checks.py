@@ -57,8 +57,8 @@ def findings_of(seen: Sequence[Seen], now_ms: int) -> list[Finding]:
 
 
 def _quorum(seen: Sequence[Seen], answers: Sequence[Described]) -> Iterator[Finding]:
-    nodes = max((len(one.nodes) for one in answers), default=len(seen))
-    silent = [one.name for one in seen if one.answer is None]
+    nodes, uncounted = _voters(seen, answers)
+    silent = [one.name for one in seen if one.answer is None and one.name not in uncounted]
     needed = nodes // 2 + 1
     if not any(one.leader for one in answers):
         yield Finding(
@@ -78,6 +78,18 @@ def _quorum(seen: Sequence[Seen], answers: Sequence[Described]) -> Iterator[Find
         "start the node, or see why clients do not reach it; if its disk is lost, start it with "
         "--rebuild on an empty directory",
     )
+
+
+def _voters(seen: Sequence[Seen], answers: Sequence[Described]) -> tuple[int, set[str]]:
+    """Return how many nodes vote, and whose silence costs no vote: learners', removed nodes' (S25).
+
+    Of what nodes tell of this, the newest is true; if none tells anything, all count.
+    """
+    told = max(answers, key=lambda one: one.membership_index, default=None)
+    if told is None:
+        return len(seen), set()
+    learners = {node.name for node in told.nodes if node.standing == "learner"}
+    return len(told.nodes) - len(learners), learners | {*told.removed_nodes}
 
 
 def _behind(answers: Sequence[Described]) -> Iterator[Finding]:

@@ -143,3 +143,5 @@ class Disk:
     journal: SyncedJournal
     state: StateDisk = field(default_factory=StateDisk)
     notes: ModelNotes = field(default_factory=ModelNotes)
+    founded_alone: bool = False
+    """Whether it has the log of another cluster: what it holds is no part of this history."""

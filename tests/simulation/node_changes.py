@@ -1,7 +1,7 @@
 """Nodes come and go (S25): whoever operates the cluster asks its leader, and asks again.
 
 A change is asked for until it is made, or its time is over: leaders change, refuse what is not safe
-yet, and die with the answer. Some new nodes are never there, as if their address were wrong. Two
+yet, and die with the answer. Some new nodes are never there, some begin on the wrong disk. Two
 things no operator may do at once are left out: while a disk rebuilds no voter is removed, and while
 a change is open no disk is replaced, since a majority that is lost is lost.
 """
@@ -9,6 +9,7 @@ a change is open no disk is replaced, since a majority that is lost is lost.
 from __future__ import annotations
 
 from collections import Counter
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from holdfast.raft.api import RaftError
@@ -27,10 +28,26 @@ AGAIN_US: Final = 300_000
 """How long after a question the next one comes, whatever was answered."""
 NODES_MAX: Final = 6
 VOTERS_MIN: Final = 2
-ABSENT: Final = 0.15
-"""How many of the new nodes are never there."""
 STARTS_US: Final = 2_000_000
 """Within which time from the first question a new node is started."""
+
+
+class Arrival(Enum):
+    """How a new node comes to its cluster."""
+
+    EMPTY = "on an empty disk, as it should"
+    FLAGGED = "so, and with --bootstrap, which does no harm (S19)"
+    FOUNDED = "on a disk that has founded a cluster of one (S25 f)"
+    NEVER = "not at all, as if its address were wrong"
+
+
+ARRIVALS: Final = {
+    Arrival.EMPTY: 0.55,
+    Arrival.FLAGGED: 0.15,
+    Arrival.FOUNDED: 0.15,
+    Arrival.NEVER: 0.15,
+}
+"""How often each is."""
 
 
 class NodeChanges:
@@ -67,9 +84,9 @@ class NodeChanges:
         name = next(self._names, None) if len(now.nodes) < NODES_MAX else None
         if name is None:
             return None
-        is_there, after_us = random.random() >= ABSENT, random.randrange(STARTS_US)
-        if is_there:
-            self.world.schedule.after(after_us, self.world.join, name)
+        (how,) = random.choices(tuple(ARRIVALS), tuple(ARRIVALS.values()))
+        if how is not Arrival.NEVER:
+            self.world.schedule.after(random.randrange(STARTS_US), self.world.join, name, how)
         return AddLearner(ClusterNode(name, peer_address_of(name), address_of(name)))
 
     def promotion(self, random: Random) -> Change | None:

@@ -26,6 +26,7 @@ from holdfast.server.config.address import parse_address
 from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.process.node import Node
 from simulation.disk import Disk, SyncedJournal
+from simulation.founding import found_alone
 from simulation.hosted import HostedEngine
 from simulation.peers import PeerEnd
 from simulation.pinned import WALL_S
@@ -106,11 +107,16 @@ class SimNode:
         peers: Peers,
         watcher: Watcher,
         random: Random,
+        file: Sequence[str],
         *,
-        changing: bool = False,
+        changing: bool,
     ) -> None:
-        """`changing`: nodes come and go in this world, so that it begins at the newest level."""
+        """`file`: the nodes that its file names, itself among them.
+
+        `changing`: nodes come and go in this world, so that it begins at the newest level.
+        """
         self.name, self.random, self._changing = name, random, changing
+        self._file = tuple(file)
         self._schedule, self._peers, self.watcher = schedule, peers, watcher
         self.clock = Clock(schedule)
         self.disk = self._new_disk()
@@ -175,6 +181,10 @@ class SimNode:
         """The machine, which is down, gets an empty disk (S19)."""
         self.disk = self._new_disk()
 
+    def found_alone(self) -> None:
+        """Somebody has started it alone, with --bootstrap, and has stopped it again (S25 f)."""
+        found_alone(self.name, CLUSTER_ID, RAFT, self.disk, self.random)
+
     def start_later(self, after_us: int) -> None:
         """Whoever supervises the node starts it again."""
         self._schedule.after(after_us, self.start)
@@ -214,7 +224,7 @@ class SimNode:
         end = PeerEnd(self._peers, process, self.name)
         engine = Engine(
             node_id=self.name,
-            peers=tuple(name for name in NAMES if name != self.name),
+            peers=tuple(name for name in self._file if name != self.name),
             cluster_id=CLUSTER_ID,
             settings=RAFT,
             journal=self.disk.journal,

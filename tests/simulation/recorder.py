@@ -148,7 +148,7 @@ class Recorder:
         """A node has loaded its state."""
         self._begin_digest(node, machine.state)
         self._look_beyond(node, machine.state)
-        if machine.state.applied_index:
+        if machine.state.applied_index and not node.disk.founded_alone:
             self._digest(node, machine, "restart")
 
     def installed(self, node: SimNode, machine: StateMachine) -> None:

@@ -19,7 +19,7 @@ from simulation.run import WORKERS, run_one
 if TYPE_CHECKING:
     from simulation.ledger import SeedResult
 
-CHANGING = 4
+CHANGING = 11
 """A seed in which nodes come and go."""
 SEEDS = (1, 2, 3, CHANGING)
 
@@ -44,14 +44,11 @@ def test_nothing_is_broken(results: dict[int, SeedResult], seed: int) -> None:
 def test_a_seed_is_large_enough_to_prove_something(
     results: dict[int, SeedResult], seed: int
 ) -> None:
-    """A minute of three groups, hundreds of changes, many faults of many kinds.
-
-    While nodes come and go, clients ask many that are not there (yet, or any more).
-    """
+    """A minute of three groups, hundreds of changes, many faults of many kinds."""
     result = results[seed]
 
     assert result.simulated_us >= 60_000_000
-    assert result.counts["acknowledged"] >= (200 if seed == CHANGING else 300)
+    assert result.counts["acknowledged"] >= 300
     assert result.counts["faults"] >= 15
     assert len(result.faults) >= 6
     assert result.counts["writes"] > 0

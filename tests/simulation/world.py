@@ -16,7 +16,7 @@ from simulation.crowd import Crowd
 from simulation.faults import CHANGES, changes_nodes
 from simulation.members import MemberPlan
 from simulation.nemesis import Nemesis
-from simulation.node_changes import NodeChanges
+from simulation.node_changes import Arrival, NodeChanges
 from simulation.nodes import MACHINES, NAMES, SimNode, address_of
 from simulation.operators import LogWatcher, OffsetReader, Operator, Upgrader
 from simulation.peers import Peers
@@ -28,12 +28,16 @@ from simulation.versions import NEWER, first_builds
 from simulation.wire import Wire
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.client._session.session_io import TopicPartition
     from simulation.client_side import Line, Observer
     from simulation.faults import Planned
     from simulation.server_side import SimServer
 
 CLOCK_ERROR: Final = 0.1
+REMEDY_US: Final = 8 * US
+"""How long it takes somebody to read in the log that a new node's disk is of another cluster."""
 LOOK_US: Final = 100_000
 """How often it is looked whether the cluster has healed."""
 HEAL_US: Final = 40 * US
@@ -76,7 +80,7 @@ class World:
         self.nodes: dict[str, SimNode] = {}
         """All that there ever were, also those that were removed."""
         for name in NAMES:
-            self._make(name)
+            self._make(name, NAMES)
         storage = OutsideStorage(self.wire, self.recorder)
         self.crowd = Crowd(
             self.schedule, self.recorder, storage, self._chance("crowd"), lambda: self.addresses
@@ -90,15 +94,34 @@ class World:
 
     # --- the nodes ---
 
-    def _make(self, name: str) -> SimNode:
+    def _make(self, name: str, file: Sequence[str]) -> SimNode:
         chance, changing = self._chance(name), self._changing
-        node = SimNode(name, self.schedule, self._peers, self.recorder, chance, changing=changing)
+        node = SimNode(
+            name, self.schedule, self._peers, self.recorder, chance, file, changing=changing
+        )
         self.nodes[name] = node
         return node
 
-    def join(self, name: str) -> None:
-        """A machine of this name is set up, with an empty disk, and its node is started."""
-        self._make(name).start()
+    def join(self, name: str, how: Arrival) -> None:
+        """A machine of this name is set up, and its node is started, unless it was removed before.
+
+        Its file names the nodes that the cluster has now.
+        """
+        now = self.recorder.membership
+        if name in now.removed:
+            return
+        node = self._make(name, sorted({name, *now.names}))
+        if how is Arrival.FOUNDED:
+            node.found_alone()
+            self.schedule.after(REMEDY_US, self._give_an_empty_disk, node)
+        node.start(bootstrap=how is Arrival.FLAGGED)
+
+    def _give_an_empty_disk(self, node: SimNode) -> None:
+        """Do as the node's log advises; a disk that was replaced meanwhile is left alone."""
+        if node.disk.founded_alone:
+            node.kill()
+            node.replace_disk()
+            node.start()
 
     @property
     def names(self) -> list[str]:
@@ -239,6 +262,7 @@ class World:
 
     def _mend_everything(self) -> None:
         for node in self.nodes.values():
+            self._give_an_empty_disk(node)
             node.disk.journal.fails = False
             node.stays_down, node.has_power = False, True
             if node.process is not None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 NODES = "tests/raft/test_change_of_nodes.py::"
 GOING = "tests/raft/test_learners_and_removed_nodes.py::"
-FOREIGN = "tests/raft/test_foreign_founders.py::"
 
 
 def _look(self: Watch, *, leaving: bool = False) -> None:
@@ -146,12 +145,12 @@ def removed_node_counts() -> Iterator[None]:
         yield
 
 
-@seeded(
-    "S25 f",
-    Scenario(FOREIGN + "test_s25f_a_log_of_another_cluster_is_not_taken_for_this_one[guarded]"),
-)
+@seeded("S25 f", Simulated(("I5", "I6", "I7"), "changes"))
 def log_of_another_cluster() -> Iterator[None]:
-    """A new node that had founded a cluster alone gets the log behind its own, and votes by it."""
+    """A new node that had founded a cluster alone is heard, and gets the log behind its own.
+
+    With the higher term it is elected, and serves what it has.
+    """
     with without(Switch.S25_FOREIGN):
         yield
 

@@ -39,6 +39,7 @@ class Power:
         self._pending: list[_Pending] = []
         self._stack = ExitStack()
         self._real = {name: getattr(os, name) for name in (*CHANGES, "fsync")}
+        self._durable = {file.stat().st_ino for file in self._files()}
         self.steps = 0
 
     def __enter__(self) -> Self:
@@ -91,23 +92,22 @@ class Power:
         if not place.is_relative_to(self._folder):
             self._real["fsync"](descriptor)
             return
-        try:
-            self._step()
-        except PowerCut:
-            if place.is_file():
-                self._tear(place)
-            raise
+        self._step()
+        self._durable.add(os.fstat(descriptor).st_ino)
         self._pending = [each for each in self._pending if each.folder != place]
         self._step()
 
-    def _tear(self, file: Path) -> None:
-        """The power fails before a file is synced: any part of it is there."""
-        file.write_bytes(file.read_bytes()[: self._source.randrange(file.stat().st_size + 1)])
-
     def _lose(self) -> None:
-        """Undo the last of what is pending, so much as chance says."""
+        """Undo the last of what is pending, so much as chance says; tear what was not synced."""
+        torn = [file for file in self._files() if file.stat().st_ino not in self._durable]
+        for file in torn:
+            content = file.read_bytes()
+            file.write_bytes(content[: self._source.randrange(len(content) + 1)])
         for each in reversed(self._pending[self._source.randrange(len(self._pending) + 1) :]):
             each.undo()
+
+    def _files(self) -> list[Path]:
+        return [path for path in self._folder.rglob("*") if path.is_file()]
 
 
 def _resolved(path: Any, where: dict[str, Any]) -> Path:  # noqa: ANN401 - as `os` takes it

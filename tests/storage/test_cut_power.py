@@ -13,14 +13,15 @@ from shutil import copytree, rmtree
 import pytest
 
 from holdfast.coordinator.model.ids import Position
+from holdfast.storage.segments import cut as cutting
 from holdfast.storage.segments.checkpoint import (
     CheckpointFlawed,
     checkpoint_name,
     checkpoints_in,
     read_checkpoint,
 )
-from holdfast.storage.segments.cut import make_checkpoint, remove_cut, rows_behind, take_over
-from holdfast.storage.segments.fold import RecordsMissing
+from holdfast.storage.segments.cut import rows_behind
+from holdfast.storage.segments.fold import CannotFold, RecordsMissing
 from holdfast.storage.segments.held_log import held_log
 from holdfast.storage.segments.log_check import check_node
 from holdfast.storage.segments.segments import read_manifest, segments_in
@@ -47,13 +48,13 @@ def copy_of(whole: History, place: Path) -> History:
 
 def prepare(node: History, last: Position) -> None:
     """What a leader does before it proposes."""
-    make_checkpoint(node.segments, last, None, rows_behind(node.segments, node.state, last))
+    cutting.make_checkpoint(node.segments, last, None, rows_behind(node.segments, node.state, last))
 
 
 def carry_out(node: History, last: Position) -> None:
     """What a node does whose log tells the cut; at its start, too."""
-    make_checkpoint(node.segments, last, node.digest_at(last), iter(()))
-    remove_cut(node.segments, last)
+    cutting.make_checkpoint(node.segments, last, node.digest_at(last), iter(()))
+    cutting.remove_cut(node.segments, last)
 
 
 def check(node: History, cut: Position, *, said: str) -> None:
@@ -124,8 +125,34 @@ def test_s24_a_cut_comes_to_its_end_although_the_power_fails_a_step_later_each_t
     node, last = copy_of(whole, tmp_path / "n1"), whole.boundaries[2]
     steps = list(broken_off(node, last, Random(SEED)))
 
-    assert len(steps) > 10
+    assert len(steps) > 3
     check_done(node, last, said=f"seed {SEED}, {len(steps)} crashes")
+
+
+def test_s24_a_node_whose_records_lead_elsewhere_keeps_them_all(
+    whole: History, tmp_path: Path
+) -> None:
+    """The log tells another digest: either this node is wrong, or the one that proposed it."""
+    node, last = copy_of(whole, tmp_path / "n1"), whole.boundaries[1]
+    before = sorted(node.segments.rglob("*"))
+
+    with pytest.raises(CannotFold, match="and the log says"):
+        cutting.make_checkpoint(node.segments, last, bytes(40), iter(()))
+    with pytest.raises(FileNotFoundError):
+        cutting.remove_cut(node.segments, last)
+    assert sorted(node.segments.rglob("*")) == before
+
+
+def test_s24_a_checkpoint_with_another_digest_is_not_taken_over_from_a_peer(
+    whole: History, tmp_path: Path
+) -> None:
+    node, last = copy_of(whole, tmp_path / "n1"), whole.boundaries[1]
+    prepare(node, last)
+    arrived = (node.segments / checkpoint_name(last)).rename(tmp_path / "arrived")
+
+    with pytest.raises(CheckpointFlawed, match="it should be"):
+        cutting.take_over(arrived, node.segments, last, bytes(40))
+    assert checkpoints_in(node.segments) == []
 
 
 class Walk:
@@ -172,10 +199,10 @@ class Walk:
         arrived.write_bytes(sent)
         digest = self.node.digest_at(self.cut)
         if not refused:
-            take_over(arrived, self.node.segments, self.cut, digest)
+            cutting.take_over(arrived, self.node.segments, self.cut, digest)
             return
         with pytest.raises(CheckpointFlawed):
-            take_over(arrived, self.node.segments, self.cut, digest)
+            cutting.take_over(arrived, self.node.segments, self.cut, digest)
 
     def _later(self) -> Position:
         """A boundary that is not cut off yet; the last cut itself, if there is none."""

@@ -154,6 +154,21 @@ def test_a_segment_that_ends_behind_the_cut_stays(node: History) -> None:
     assert len(segments_in(node.segments)) == len(node.boundaries)
 
 
+def test_s24_what_a_crash_has_left_of_other_checkpoints_goes_with_the_next_cut(
+    node: History,
+) -> None:
+    """Each is as large as the state. One that lies further on may be written just now."""
+    early, last, late = node.boundaries
+    for place in (early, late):
+        (node.segments / f".{checkpoint_name(place)}.new").touch()
+        (node.segments / f".{checkpoint_name(place)}.arrived").touch()
+
+    cut_of(node, last)
+
+    left = {path.name for path in node.segments.glob(".*")}
+    assert left == {f".{checkpoint_name(late)}.new", f".{checkpoint_name(late)}.arrived"}
+
+
 class PowerCutError(Exception):
     """The machine stands still at this step."""
 

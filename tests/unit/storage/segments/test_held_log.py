@@ -90,6 +90,19 @@ def test_s24_a_damaged_checkpoint_is_named(node: History) -> None:
     assert not log.whole
 
 
+def test_s24_with_nothing_sealed_behind_two_checkpoints_the_newer_one_counts(
+    node: History,
+) -> None:
+    """A crash came between the removal of the last segment and that of the older checkpoint."""
+    last = node.boundaries[-1]
+    with_checkpoint(with_checkpoint(node, 0), -1)
+    for segment in segments_in(node.segments):
+        rmtree(segment)
+
+    log = checked(node)
+    assert (log.flaws, log.cut) == ([], last)
+
+
 def test_s24_a_segment_that_is_missing_behind_the_checkpoint_is_a_flaw(node: History) -> None:
     with_checkpoint(node, 0)
     remove_cut(node.segments, node.boundaries[0])

@@ -1,0 +1,145 @@
+"""Defects of what deletes history: what may go, when, and what has to be there before it goes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from holdfast.coordinator.cluster import retention
+from holdfast.runtime.background.history_retention import HistoryRetention
+from holdfast.storage.disk.files import remove_tree
+from holdfast.storage.segments import checkpoint, cut
+from holdfast.storage.segments.fold import fold
+from holdfast.storage.segments.segments import segments_in
+from teeth.catalogue import Scenario, seeded
+from teeth.patching import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from holdfast.coordinator.model.ids import Position
+    from holdfast.coordinator.model.state import State
+    from holdfast.storage.segments.checkpoint import Checkpoint
+    from holdfast.storage.segments.segments import Row
+
+RULES = "tests/unit/coordinator/cluster/test_retention.py::test_s24_"
+LEADER = "tests/unit/runtime/background/test_history_retention.py::test_s24_"
+POWER = "tests/storage/test_cut_power.py::test_s24_"
+
+
+@seeded(
+    "S24",
+    Scenario(f"{RULES}nothing_is_cut_off_that_is_in_no_verified_backup_if_one_is_required"),
+)
+def cut_past_the_verified_backup() -> Iterator[None]:
+    """A backup is required, and what lies behind the last verified one is deleted all the same."""
+
+    def allowed(state: State) -> Position:
+        return state.sealed
+
+    with replaced(retention, "last_allowed", allowed):
+        yield
+
+
+@seeded("S24", Scenario(f"{LEADER}what_is_not_due_is_not_prepared"))
+def cut_by_the_local_clock() -> Iterator[None]:
+    """The leader's own clock tells the age of a record, and one that is wrong deletes history."""
+
+    async def look(self: HistoryRetention) -> None:
+        parts = await self._cuts.sealed()
+        last = retention.due(self._replica.state, parts, time.time_ns() // 1_000_000)
+        if last is not None:
+            self._actors.submit(await self._cuts.prepare(last))
+
+    with replaced(HistoryRetention, "look", look):
+        yield
+
+
+@seeded("S24", Scenario(f"{POWER}a_node_whose_records_lead_elsewhere_keeps_them_all"))
+def digest_on_the_log_ignored() -> Iterator[None]:
+    """A node deletes its records although they lead elsewhere than those of the leader."""
+
+    def make(
+        segments: Path, last: Position, _digest: bytes | None, _behind: Iterator[Row]
+    ) -> Checkpoint:
+        made = _folded(segments, last)
+        checkpoint.write_checkpoint(segments, made)
+        return made
+
+    with replaced(cut, "make_checkpoint", make):
+        yield
+
+
+def _folded(segments: Path, last: Position) -> Checkpoint:
+    base, _ = checkpoint.newest_sound(checkpoint.checkpoints_in(segments), last)
+    return fold(base, cut._between(segments, base.last, last), last)
+
+
+@seeded("S24", Scenario(f"{POWER}a_checkpoint_with_another_digest_is_not_taken_over_from_a_peer"))
+def peers_checkpoint_taken_unread() -> Iterator[None]:
+    """A checkpoint that a peer sent stands for deleted records, whatever is in it."""
+
+    def publish(beginning: Path, path: Path, _digest: bytes) -> Path:
+        return beginning.replace(path)
+
+    with replaced(cut, "publish_checkpoint", publish):
+        yield
+
+
+@seeded(
+    "S24",
+    Scenario(f"{POWER}the_power_may_fail_at_each_step_of_a_cut_and_again_in_the_next_attempt"),
+)
+def checkpoint_not_synced() -> Iterator[None]:
+    """Segments go while the checkpoint that stands for them is in the kernel's memory only."""
+    with replaced(checkpoint, "sync_path", _nothing):
+        yield
+
+
+@seeded(
+    "S24",
+    Scenario(f"{POWER}the_power_may_fail_at_each_step_of_a_cut_and_again_in_the_next_attempt"),
+)
+def segments_gone_before_the_checkpoint() -> Iterator[None]:
+    """The segments are deleted first, and the checkpoint is made of what is in memory."""
+    make = cut.make_checkpoint
+
+    def too_early(
+        segments: Path, last: Position, digest: bytes | None, behind: Iterator[Row]
+    ) -> Checkpoint:
+        base, _ = checkpoint.newest_sound(checkpoint.checkpoints_in(segments), last)
+        if base.last == last:
+            return make(segments, last, digest, behind)
+        made = _folded(segments, last)
+        for path in cut._between(segments, base.last, last):
+            remove_tree(path)
+        checkpoint.write_checkpoint(segments, made)
+        return made
+
+    with replaced(cut, "make_checkpoint", too_early):
+        yield
+
+
+@seeded(
+    "S24",
+    Scenario(f"{POWER}the_power_may_fail_at_each_step_of_a_cut_and_again_in_the_next_attempt"),
+)
+def newest_segment_deleted_first() -> Iterator[None]:
+    """A cut that breaks off leaves a hole in the middle of the history instead of a shorter one."""
+
+    def newest_first(folder: Path) -> list[Path]:
+        return segments_in(folder)[::-1]
+
+    remove = cut.remove_cut
+
+    def backwards(segments: Path, last: Position) -> int:
+        with replaced(cut, "segments_in", newest_first):
+            return remove(segments, last)
+
+    with replaced(cut, "remove_cut", backwards):
+        yield
+
+
+def _nothing(*_: Any) -> None:  # noqa: ANN401 - in the place of any function
+    pass

@@ -106,6 +106,8 @@ class Load:
     pause_s: float = 0.0
     """How long each committer rests after an acknowledged commit. Without a rest they keep the
     processors busy, and every start of a node takes several times as long."""
+    seconds_max: float = LOAD_SECONDS_MAX
+    """How long the block may take at most: members that stay longer end with TimeoutError."""
     witness: list[Acked] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -134,13 +136,13 @@ class Load:
 
     def await_more(self, count: int, *, bounces: int = 0) -> None:
         """Wait for so many more acknowledged commits, and bounces, that begin from now on."""
-        since, bounced = time.monotonic(), self.bounces
+        since, bounced, seen = time.monotonic(), self.bounces, len(self.witness)
         poll(
             lambda: self._failure or self.bounces >= bounced + bounces,
             f"{bounces} more bounces of a static member",
         )
         poll(
-            lambda: self._failure or sum(a.began > since for a in self.witness) >= count,
+            lambda: self._failure or sum(a.began > since for a in self.witness[seen:]) >= count,
             f"{count} more acknowledged commits",
         )
 
@@ -219,7 +221,7 @@ class Load:
 
     async def _stay(self, instance_id: str) -> None:
         async with self._member(instance_id):
-            await until_async(self._ending.is_set, "the end", within_s=LOAD_SECONDS_MAX)
+            await until_async(self._ending.is_set, "the end", within_s=self.seconds_max)
 
     async def _bounce(self, instance_id: str) -> None:
         """Come and go: a planned restart of a static member, again and again (KIP-345, S12)."""
@@ -235,7 +237,7 @@ class Load:
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         await until_async(
-            lambda: holds() or self._ending.is_set(), "a bounce", within_s=LOAD_SECONDS_MAX
+            lambda: holds() or self._ending.is_set(), "a bounce", within_s=self.seconds_max
         )
 
 

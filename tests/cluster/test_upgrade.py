@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.kept import behind, fetched
 from cluster.load import PARTITIONS, TOPIC, Load
 from cluster.processes import INSECURE, RunningCluster, poll, running
-from harness.next_version import LEVEL, RELEASE, build
+from harness.next_version import build
 from holdfast.coordinator.model.levels import LEVEL_MAX
+from upgrades.judge import problems
+from upgrades.plan import Kind, plan
+from upgrades.rolling import COMMITS, REST_S, rolled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-REST_S = 0.02
-COMMITS = 50
-"""So many changes are acknowledged after each step before the next one."""
+NAMES = ("node-1", "node-2", "node-3")
+SEED = 231
+"""Of short rounds: one node goes up and back, then two, then all to the end of the upgrade."""
 
 
 @pytest.fixture(scope="module")
@@ -53,47 +55,21 @@ def says(cluster: RunningCluster, name: str, words: str) -> bool:
     return words in cluster.words(name)
 
 
-def versions(cluster: RunningCluster) -> dict[str, tuple[str, int]]:
-    """What each node tells of itself: whether it is the next version, and the level in force."""
-    told = cluster.settled()
-    return {one.node: ("next" if one.version == RELEASE else "this", one.level) for one in told}
-
-
-def test_nodes_are_upgraded_under_load_and_go_back_until_the_upgrade_is_ended(
-    cluster: RunningCluster, newer: Mapping[str, str]
+def test_three_rounds_move_nothing_and_lose_nothing(
+    tmp_path: Path, newer: Mapping[str, str]
 ) -> None:
-    """S3, S5: nothing acknowledged is lost, no partition moves, and digests stay equal."""
-    first, second, third = cluster.names
-    with Load(cluster.addresses, cluster.tls, pause_s=REST_S) as load:
-        load.await_crew()
-        for name in (first, second):
-            replace(cluster, name, newer, load)
-        refused = cluster.ask("cluster", "upgrade", "finish")
-        assert refused.returncode == 1
-        assert f"node {third!r} runs Holdfast" in refused.stderr
-        assert f"whose newest level is {LEVEL_MAX}" in refused.stderr
-        replace(cluster, third, newer, load)
-        for name in (first, second, third):
-            replace(cluster, name, None, load)
-        assert set(versions(cluster).values()) == {("this", LEVEL_MAX)}
+    """S3, S5, S15: under load, and each node can go back until the upgrade is ended.
 
-        for name in (first, second, third):
-            replace(cluster, name, newer, load)
-        cluster.create_topic("before", 1)
-        ended = cluster.ask("cluster", "upgrade", "finish")
-        assert ended.stdout == f"level {LEVEL} is in force\n", ended.stderr
-        cluster.create_topic("after", 1)
-        load.await_more(COMMITS)
-    assert set(versions(cluster).values()) == {("next", LEVEL)}
-    assert load.lost == []
-    assert behind(fetched(cluster), load.witness) == set()
+    `./dev upgrades` runs as many rounds as are asked for, and judges the longest gap as well.
+    """
+    rounds = plan(SEED, 3, NAMES)
+    assert [each.kind for each in rounds] == [Kind.PART, Kind.PART, Kind.END]
 
-    cluster.stop_gracefully(first)
-    cluster.environment = None
-    assert f"its state is of a newer level than {LEVEL_MAX}" in cluster.try_to_start(first)
-    cluster.environment = newer
-    cluster.bring_back(first)
-    assert len({one.digest for one in cluster.settled()}) == 1
+    with rolled(tmp_path / "c", newer) as rolling:
+        rows = [rolling.run(planned) for planned in rounds]
+
+    assert [problem for row in rows for problem in problems(row)] == []
+    assert [row.changes >= COMMITS * row.restarts for row in rows] == [True] * 3
 
 
 def test_who_is_away_keeps_an_upgrade_from_its_end_and_is_named(

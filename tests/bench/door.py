@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 import grpc.aio
 
 from bench.changes import TOPIC, commit
-from bench.figures import Figure, median, most
+from bench.figures import Figure, most
 from bench.rig import Bench
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.coordinator.kernel.apply import apply_entry
@@ -157,14 +157,17 @@ async def over_tls(folder: Path, look: Callable[[Context], Awaitable[float]]) ->
 
 
 async def authorization_us(state: State, passes: int, calls: int, context: Context) -> float:
-    """Microseconds by which the way of a commit is longer with the checks than without."""
+    """Microseconds by which the way of a commit is longer with the checks than without.
+
+    The fastest pass of each: neighbours make any pass slower, and none faster.
+    """
     ways = _way(state, admitted=True), _way(State(), admitted=False)
     request = commit(1, 1)
-    longer: list[float] = []
+    best = [float("inf")] * len(ways)
     for _ in range(passes):
-        checked, unchecked = [await _us(way, request, context, calls) for way in ways]
-        longer.append(checked - unchecked)
-    return median(longer)
+        for at, way in enumerate(ways):
+            best[at] = min(best[at], await _us(way, request, context, calls))
+    return best[0] - best[1]
 
 
 async def _us(way: Way, request: o.OffsetCommitRequest, context: Context, calls: int) -> float:
@@ -214,7 +217,7 @@ def counting_us(passes: int, calls: int) -> float:
         found.append((time.thread_time() - began) / calls * 1e6)
     if codes[0] != passes * calls or applied.records != passes * calls:
         raise RuntimeError("not every commit was counted")
-    return median(found)
+    return min(found)
 
 
 def _record() -> Record:

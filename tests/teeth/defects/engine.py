@@ -210,3 +210,22 @@ def nobody_looks_at_the_invariants() -> Iterator[None]:
 
     with replaced(Watch, "look", look):
         yield
+
+
+@seeded(
+    "S4",
+    Scenario(
+        "tests/raft/test_caught_up.py::"
+        "test_s4_a_new_leaders_word_counts_from_its_own_first_entry_on"
+    ),
+)
+def new_leader_believed_at_once() -> Iterator[None]:
+    """A follower takes for the newest what a new leader knows, which may be less than was told."""
+
+    def note(self: Appending, term: int) -> None:
+        del term
+        self.current = (self._elections.heard_at, self._ctx.state.commit_index)
+        self.catch_up_index = self.catch_up_index or self.current[1]
+
+    with replaced(Appending, "_note_current", note):
+        yield

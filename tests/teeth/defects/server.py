@@ -15,6 +15,7 @@ from holdfast.runtime.groups import actor, batch
 from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
+from holdfast.runtime.replica.catch_up import CatchUp
 from holdfast.runtime.replica.replica import Replica
 from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.runtime.time.deadline_dispatch import DeadlineDispatch
@@ -44,6 +45,19 @@ SESSIONS = "tests/unit/runtime/groups/test_actors_sessions.py::"
 def read_without_a_barrier() -> Iterator[None]:
     """Whoever believes to lead answers at once: no lease is asked for, and no majority."""
     with replaced(Replica, "lease_valid", lambda self: bool(self.leading_term)):
+        yield
+
+
+@seeded(
+    "S4",
+    Scenario(
+        "tests/unit/server/rpc/test_reads.py::"
+        "test_s4_a_node_that_was_started_answers_no_read_before_it_has_caught_up[groups]"
+    ),
+)
+def started_node_tells_at_once() -> Iterator[None]:
+    """A node that was killed and started shows what its disk holds, older than what it showed."""
+    with replaced(CatchUp, "is_done", lambda _self: True):
         yield
 
 

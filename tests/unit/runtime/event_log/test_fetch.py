@@ -253,26 +253,6 @@ class Stumbling:
         return [Gap(Position(0, 0), Position(30, 0))]
 
 
-def test_a_node_that_comes_later_is_asked_for_what_is_missing(tmp_path: Path) -> None:
-    """The nodes of a cluster come and go (S25); alone, a node asks nobody and waits for none."""
-    peers, asked = list[str](), list[str]()
-
-    def call(peer: str, _request: bytes) -> Iterator[bytes]:
-        asked.append(peer)
-        return iter(())
-
-    async def story() -> None:
-        place = FetchingPlace(tmp_path / "segments", "c", "n1")
-        fetching = Fetching(place, Stumbling(), lambda: peers, call)
-        await fetching.fetch()
-        assert (asked, fetching.missing) == ([], ())
-        peers.append("n4")
-        await fetching.fetch()
-        assert asked == ["n4"]
-
-    asyncio.run(story())
-
-
 def test_a_look_that_fails_in_any_way_is_followed_by_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -281,16 +281,20 @@ def test_a_first_installation_makes_the_user_and_starts_nothing(machine: Machine
     ]
 
 
-def test_an_upgrade_stops_a_node_first_and_starts_it_again(machine: Machine) -> None:
-    """A running node would load modules of the other version."""
+@pytest.mark.parametrize("before", ["upgrade", "failed-upgrade"])
+@pytest.mark.parametrize("after", ["configure", "abort-upgrade"])
+def test_an_upgrade_stops_a_node_first_and_starts_it_again(
+    machine: Machine, before: str, after: str
+) -> None:
+    """A running node would load modules of the other version; whether or not dpkg gives it up."""
     machine.node_runs(runs=True)
-    machine.script("prerm", "upgrade", "0.2.0-1")
+    machine.script("prerm", before, "0.2.0-1")
     assert machine.calls() == ["systemctl stop holdfast.service"]
 
     machine.node_runs(runs=False)
-    machine.script("postinst", "configure", "0.1.0-1")
+    machine.script("postinst", after, "0.1.0-1")
     assert machine.calls()[-1] == "systemctl start --no-block holdfast.service"
-    machine.script("postinst", "configure", "0.1.0-1")
+    machine.script("postinst", after, "0.1.0-1")
     assert "systemctl start" not in " ".join(machine.calls()), "once is enough"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from shutil import copytree, rmtree
 from signal import SIGABRT, SIGKILL, SIGSEGV, SIGTERM

@@ -124,10 +124,12 @@ class Node:
         self.catch_up = CatchUp(replica)
         self._reads = Reads(replica, self.actors, self.catch_up)
         self.takeovers = Takeovers(replica, history)
-        self._calls = MemberCalls(replica, self.actors, self._callers, self.takeovers, self._gate)
+        self._calls = MemberCalls(
+            *(replica, self.actors, self._callers, self.takeovers, self._gate, self.traces)
+        )
         self.streams = HeartbeatStreams(
             *(replica, self.actors, self._callers, self.takeovers),
-            *(arrived, self.call_counts, self._calls.heartbeat.refusal),
+            *(arrived, self.call_counts, self._calls.heartbeat.refusal, self.traces),
         )
         self._desk = Desk(
             *(self.actors, self._callers, self._calls, arrived),

@@ -7,6 +7,7 @@ may have happened (S5). Knows no messages and no rules.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import grpc
@@ -100,6 +101,13 @@ def ending(error: Ended) -> CallFailed | Refused:
         return CallFailed(row.status, error.sentence, error.outcome)
     leader = error.leader if isinstance(error, r.NotCoordinator) else ""
     return Refused(row.code, row.status, error.sentence, leader)
+
+
+def status_named(error: BaseException) -> str:
+    """Return the name of the status with which a call of a stream ends that raised this."""
+    if isinstance(error, asyncio.CancelledError):
+        return grpc.StatusCode.CANCELLED.name
+    return (ending(error).status if isinstance(error, ENDED) else grpc.StatusCode.INTERNAL).name
 
 
 def malformed(field: str, problem: str) -> CallFailed:

@@ -29,7 +29,7 @@ from holdfast.coordinator.model.membership import (
 from holdfast.server.metrics.call_counts import CallCounts
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.callers import end
-from holdfast.server.rpc.errors import ENDED, CallFailed, Refused, ending
+from holdfast.server.rpc.errors import ENDED, CallFailed, Refused, ending, status_named
 from holdfast.server.rpc.slices import chunks
 from holdfast.server.translate import requests, responses
 from holdfast.v1 import errors_pb2 as e
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.rpc.callers import Callers, Context
     from holdfast.server.rpc.takeovers import Takeovers
+    from holdfast.server.traces.traces import Traces
     from holdfast.server.translate.refusals import Code
 
     Refusal = Callable[[g.HeartbeatRequest, Callable[[], str]], g.HeartbeatResponse | None]
@@ -66,6 +67,8 @@ _ENDED: Final = frozenset(
     {e.ERROR_CODE_UNKNOWN_MEMBER_ID, e.ERROR_CODE_FENCED_INSTANCE_ID, e.ERROR_CODE_INVALID_GROUP_ID}
 )
 """Answers after which a member id gets no more pushes."""
+_PATH: Final = "holdfast.v1.GroupService/HeartbeatStream"
+"""What a batch is called in a trace."""
 _FENCED: Final = e.ERROR_CODE_FENCED_INSTANCE_ID
 _GONE: Final = e.ERROR_CODE_UNKNOWN_MEMBER_ID
 _WHY: Final[Mapping[str, str]] = {
@@ -145,15 +148,17 @@ class HeartbeatStreams:
         arrived: ArrivedHeartbeats | None = None,
         counts: CallCounts | None = None,
         refusal: Refusal = lambda _request, _principal: None,
+        traces: Traces | None = None,
     ) -> None:
         """`arrived`: registers each batch while it is being processed (S9).
 
-        `refusal`: refuses a heartbeat that the caller may not send, else returns None.
+        `refusal`: refuses a heartbeat that the caller may not send, else returns None. `traces`:
+        follows some of the batches.
         """
         self._codes = (counts or CallCounts()).of("Heartbeat")
         self.left_out = 0
         """Pushes that were left out, since too much waited for their readers."""
-        self._refusal = refusal
+        self._refusal, self._traces = refusal, traces
         self._replica, self._actors, self._callers = replica, actors, callers
         self._takeovers = takeovers
         self._arrived = arrived or ArrivedHeartbeats()
@@ -178,7 +183,10 @@ class HeartbeatStreams:
         self, stream: _Stream, batches: AsyncIterator[g.HeartbeatBatch], context: Context
     ) -> None:
         async for batch in batches:
-            await stream.put(await self._answer(stream, batch, context))
+            answering = self._answer(stream, batch, context)
+            trace = self._traces.begin(_PATH, None) if self._traces else None
+            answer = answering if trace is None else trace.follow(answering, status_named)
+            await stream.put(await answer)
         stream.close()
 
     @property

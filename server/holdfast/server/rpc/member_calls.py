@@ -14,7 +14,7 @@ from holdfast.coordinator.model.commands import Caller
 from holdfast.coordinator.model.text import readable
 from holdfast.server.access.table import SESSION
 from holdfast.server.guard.item_bounds import Bounds
-from holdfast.server.rpc.errors import Refused
+from holdfast.server.rpc.errors import Refused, status_named
 from holdfast.server.rpc.slices import collected
 from holdfast.server.translate import requests, responses
 from holdfast.v1 import extras_pb2 as x
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.server.access.gate import Gate
     from holdfast.server.rpc.callers import Asker, Callers, Context, Identity
     from holdfast.server.rpc.takeovers import Takeovers
+    from holdfast.server.traces.traces import Traces
 
     Asked = (
         g.JoinGroupRequest
@@ -325,8 +326,9 @@ class MemberCalls:
         callers: Callers,
         takeovers: Takeovers,
         gate: Gate,
+        traces: Traces | None = None,
     ) -> None:
-        self._actors, self._callers = actors, callers
+        self._actors, self._callers, self._traces = actors, callers, traces
         needs = (replica, takeovers, gate)
         self.join, self.sync, self.heartbeat = Join(*needs), Sync(*needs), Heartbeat(*needs)
         self.leave, self.commit = Leave(*needs), Commit(*needs)
@@ -346,10 +348,18 @@ class MemberCalls:
         """Carry out a unary call and return its response; raises what ends it without one."""
         return await self.ask_as(kind, request, self._callers.asker(context))
 
+    async def ask_on(
+        self, stream: str, kind: MemberCall[RequestT, ResponseT], request: RequestT, who: Asker
+    ) -> ResponseT:
+        """Carry out a call of a stream in its own task; its caller cannot say that it is traced."""
+        trace = self._traces.begin(kind.path, None, stream) if self._traces else None
+        asked = self.ask_as(kind, request, who)
+        return await (asked if trace is None else trace.follow(asked, status_named))
+
     async def ask_as(
         self, kind: MemberCall[RequestT, ResponseT], request: RequestT, who: Asker
     ) -> ResponseT:
-        """Do the same for a call of a stream, whose calls have one caller."""
+        """Carry out a call of which it is known, or can be read, who makes it."""
         if (refused := kind.refusal(request, who.principal)) is not None:
             return refused
         parts = await kind.parts(request)

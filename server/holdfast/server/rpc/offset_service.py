@@ -77,7 +77,8 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         if self._limits.on:
             await self._limits.turn(who.principal(), request.ByteSize())
         try:
-            response = await self._calls.ask_as(self._calls.commit, request, who)
+            commit = self._calls.commit
+            response = await self._calls.ask_on("OffsetCommitStream", commit, request, who)
         except ENDED as error:
             self._codes[ending(error).status.name] += 1
             raise

@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from holdfast.runtime.groups.moments import CURRENT, Moments
 from holdfast.runtime.time.clock import boot_s
@@ -20,7 +20,7 @@ from holdfast.server.metrics.call_counts import UNKNOWN, code_of, name_of, statu
 from holdfast.server.traces.traceparent import parent_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     import grpc
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Context = grpc.aio.ServicerContext[Any, Any]
     Serve = Callable[[Any, Context], Any]
 
+ResultT = TypeVar("ResultT")
 WAITING_MAX: Final = 2_048
 """Calls that have ended and wait for the export; further ones are left out."""
 
@@ -56,6 +57,22 @@ class CallTrace(Moments):
         self.began = self.ended = self.now()
         """Seconds of the boot clock, as its moments."""
         self.code = ""
+
+    async def follow(
+        self, call: Awaitable[ResultT], status: Callable[[BaseException], str]
+    ) -> ResultT:
+        """Await a call in its own task, and end as it does; `status`: names what it raised."""
+        current, code = CURRENT.set(self), cast("int | str", UNKNOWN)
+        try:
+            answer = await call
+            code = code_of(answer)
+        except BaseException as error:
+            code = status(error)
+            raise
+        finally:
+            CURRENT.reset(current)
+            self.end(code)
+        return answer
 
     def end(self, code: int | str) -> None:
         """Note how the call ended, and hand it to the export."""
@@ -98,17 +115,7 @@ class Traces:
             trace = self.begin(method, parent_in(context.invocation_metadata()))
             if trace is None:
                 return await serve(raw, context)
-            current, code = CURRENT.set(trace), UNKNOWN
-            try:
-                answer = await serve(raw, context)
-                code = name_of(code_of(answer))
-            except BaseException as error:
-                code = status_of(error, context)
-                raise
-            finally:
-                CURRENT.reset(current)
-                trace.end(code)
-            return answer
+            return await trace.follow(serve(raw, context), lambda error: status_of(error, context))
 
         return run
 

@@ -15,6 +15,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from holdfast.runtime.groups.moments import CURRENT
 from holdfast.server.config.address import Address
 from holdfast.server.config.trace_settings import TraceSettings
+from holdfast.server.rpc.errors import malformed, status_named
 from holdfast.server.traces.traceparent import Parent
 from holdfast.server.traces.traces import WAITING_MAX, CallTrace, Traces, wall_ns
 from holdfast.v1 import admin_pb2 as a
@@ -25,6 +26,7 @@ from unit.server.session_calls import Stream, call, member, parked, request_id, 
 if TYPE_CHECKING:
     from unit.server.nodes import Served
 
+ALWAYS = TraceSettings(Address("127.0.0.1", 4317), secure=False, sample_ratio=1)
 NEVER = TraceSettings(Address("127.0.0.1", 4317), secure=False, sample_ratio=0)
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SAID = (("traceparent", f"00-{TRACE}-{SPAN}-01"),)
@@ -83,6 +85,57 @@ def test_a_call_of_a_session_has_its_own_place_in_a_trace() -> None:
         assert (trace.stream, trace.code, names(trace)) == ("Session", "NONE", COMMITTED)
 
     run(story)
+
+
+def test_a_commit_on_its_stream_is_followed_by_chance() -> None:
+    """Its message has no place for the caller's own trace."""
+
+    async def story() -> None:
+        async with served(traces=ALWAYS) as node:
+            await topic(node)
+            kept(node)
+            stream = node.offset.OffsetCommitStream()
+            for offset in (7, 8):
+                await stream.write(commit(offset))
+                await stream.read()
+            await stream.done_writing()
+            ended = kept(node)
+
+        assert [(each.method.rpartition("/")[2], each.stream) for each in ended] == [
+            ("OffsetCommit", "OffsetCommitStream")
+        ] * 2
+        assert [(names(each), each.code) for each in ended] == [(COMMITTED, "NONE")] * 2
+
+    run(story)
+
+
+def test_a_batch_of_heartbeats_is_one_span() -> None:
+    """Thousands come at a time, and nearly all are answered from the cache."""
+
+    async def story() -> None:
+        async with served(traces=ALWAYS) as node:
+            joined = await member(node)
+            kept(node)
+            stream = node.group.HeartbeatStream()
+            for _ in range(2):
+                await stream.write(g.HeartbeatBatch(requests=[beat(joined)] * 3))
+                await stream.read()
+            ended = kept(node)
+            stream.cancel()
+
+        first, second = ended
+        assert first.method == second.method == "holdfast.v1.GroupService/HeartbeatStream"
+        assert names(first) == ["admitted", "taken", "decided", "answered"]
+        assert (names(second), second.code) == ([], "NONE")
+
+    run(story)
+
+
+def test_a_call_of_a_stream_that_fails_ends_with_its_status() -> None:
+    refused, crashed = malformed("a", "b"), RuntimeError("a defect")
+    told = [status_named(each) for each in (refused, crashed, asyncio.CancelledError())]
+
+    assert told == ["INVALID_ARGUMENT", "INTERNAL", "CANCELLED"]
 
 
 def test_a_call_that_is_given_up_on_a_session_ends_as_a_cancelled_one() -> None:
@@ -161,10 +214,9 @@ def test_a_call_over_many_groups_has_the_moments_of_each() -> None:
 
 
 def test_a_caller_that_keeps_no_trace_is_not_followed_and_a_silent_one_by_chance() -> None:
-    always = NEVER.__class__(NEVER.address, secure=False, sample_ratio=1)
 
     async def story() -> None:
-        async with served(traces=always) as node:
+        async with served(traces=ALWAYS) as node:
             await node.group.FindCoordinator(g.FindCoordinatorRequest(), metadata=NOT_KEPT)
             assert kept(node) == []
             await node.group.FindCoordinator(g.FindCoordinatorRequest())
@@ -186,10 +238,9 @@ def test_the_ratio_is_the_part_of_the_silent_calls_that_is_followed() -> None:
 
 def test_health_and_reflection_are_not_followed() -> None:
     """Machines ask them all the time, and they tell nothing of the cluster."""
-    always = NEVER.__class__(NEVER.address, secure=False, sample_ratio=1)
 
     async def story() -> None:
-        async with served(traces=always) as node:
+        async with served(traces=ALWAYS) as node:
             await HealthStub(node.channel).Check(HealthCheckRequest())
             assert kept(node) == []
 

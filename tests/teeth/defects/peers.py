@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.raft.transport.connections import Incoming, Outgoing
 from holdfast.raft.transport.dialling import Dialler
-from holdfast.raft.transport.identity import Identity
+from holdfast.raft.transport.identity import Identity, Peers
+from holdfast.raft.transport.peer_transport import PeerTransport
 from holdfast.raft.transport.streams import Streams
 from teeth.catalogue import Scenario, seeded
 from teeth.patching import replaced
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
+    from holdfast.raft.membership import Membership
     from holdfast.raft.wire.greeting import Greeting
 
 ROOM = "tests/unit/raft/transport/"
 IDENTITY = ROOM + "test_peer_transport_identity.py::"
+NODES = ROOM + "test_peer_transport_nodes.py::"
 ANOTHER = "[False-another node of this cluster]"
 
 
@@ -96,4 +99,54 @@ def silence_taken_for_life() -> Iterator[None]:
         del self, now
 
     with replaced(Outgoing, "ask", ask):
+        yield
+
+
+@seeded("S25 a", Scenario(NODES + "test_a_node_that_comes_is_dialled_and_let_in[True]"))
+def files_decide_whom_to_dial() -> Iterator[None]:
+    """A node dials those that its file names, whatever its log says.
+
+    A node that was added gets no entry, and one that was promoted counts and cannot be reached.
+    """
+
+    def follow(self: Peers, membership: Membership) -> None:
+        del self, membership
+
+    with replaced(Peers, "follow", follow):
+        yield
+
+
+@seeded(
+    "S25 a",
+    Scenario(NODES + "test_a_node_of_the_cluster_that_nobody_knows_is_heard_and_answered[True]"),
+)
+def unknown_leader_not_heard() -> Iterator[None]:
+    """Whoever is in no list of a node is refused, with any certificate.
+
+    A follower that was away while its next leader was added never hears it, and lags for ever.
+    """
+    known = Identity.dialler_problem
+
+    def problem(self: Identity, told: Greeting, connection: socket.socket) -> str:
+        listed = told.sender in self.peers.names
+        return known(self, told, connection) if listed else "it is no peer"
+
+    with replaced(Identity, "dialler_problem", problem):
+        yield
+
+
+@seeded(
+    "S25 e",
+    Scenario(NODES + "test_the_calls_of_a_node_that_is_not_in_the_log_are_refused"),
+)
+def removed_node_reads_on() -> Iterator[None]:
+    """Calls beside the log are answered for every node that has a certificate.
+
+    A machine that was given away after its node was removed still reads the whole history.
+    """
+
+    def reserve(self: PeerTransport, peer: str, method: str) -> str:
+        return self._calls.reserve(peer, method) if method else self._links.outsider_problem(peer)
+
+    with replaced(PeerTransport, "_reserve", reserve):
         yield

@@ -36,7 +36,7 @@ peer_address = "10.0.0.1:7500"
 [cluster]
 id = "search"
 
-[cluster.peers.node-1]   # one table for each node, this one included; the same on all
+[cluster.peers.node-1]   # one table for each node that the cluster begins with
 client_address = "10.0.0.1:7400"
 peer_address = "10.0.0.1:7500"
 
@@ -57,6 +57,10 @@ It starts as it is, since `tls.accept_old_node_names` is true unless a file says
 A new cluster is begun with `holdfast node --config FILE --bootstrap` on every node; without that
 flag an empty directory is refused. A node whose disk was lost comes back with `--rebuild`: it
 fetches everything from its peers and does not vote until it has.
+
+`[cluster.peers]` says where a cluster begins, the same on all its nodes. From the first change of
+nodes on the log says which there are, and a file that differs gets a warning. The file of a node
+that is added later names itself and some that are there, and its first start has `--rebuild`.
 """
 
 _SETTINGS: Final = """

@@ -269,8 +269,9 @@ async def _open(
 
 _EMPTY = (
     " If this node's disk was lost or replaced, `--rebuild` lets it fetch everything from its "
-    "peers, a majority of which must have kept their data. Only a cluster that is new begins with "
-    "`--bootstrap`, on every node alike"
+    "peers, a majority of which must have kept their data. So does the first start of a node that "
+    "is added to a cluster. Only a cluster that is new begins with `--bootstrap`, on every node "
+    "alike"
 )
 _EMPTY_ALONE = (
     " A cluster of one has no peer to fetch anything from: put its data back. Only a cluster that "

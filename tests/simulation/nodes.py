@@ -255,7 +255,7 @@ class SimNode:
         self.server = SimServer(process, self.name)
         end.versions = self._versions
         self.node = (NewestNode if self._changing else Node)(
-            config_of(self.name, (*NAMES, *NEW_NAMES) if self._changing else NAMES),
+            config_of(self.name, self._file),
             replica,
             history,
             NoCopies(),
@@ -308,7 +308,7 @@ class SimNode:
 
 
 class NewestNode(Node):
-    """One that begins at the newest level, although it knows nodes that are not there yet.
+    """One that begins at the newest level, whatever its peers run: they tell nothing of versions.
 
     Nodes come and go from level 2 on (ADR 34).
     """
@@ -345,7 +345,7 @@ def is_member(node: SimNode) -> bool:
 
 
 def config_of(name: str, names: Sequence[str]) -> NodeConfig:
-    """A node's configuration; `names`: the nodes whose addresses it knows."""
+    """A node's configuration; `names`: the nodes that its file names."""
     client = {each: parse_address(address_of(each)) for each in names}
     peer = {each: parse_address(peer_address_of(each)) for each in names}
     return NodeConfig(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
+from random import Random
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.kernel.decide import decide_all
@@ -61,7 +62,9 @@ class Log(NamedTuple):
 class _Groups:
     """The groups on a log that always commits."""
 
-    def __init__(self) -> None:
+    def __init__(self, chance: Random | None) -> None:
+        """`chance`: makes request ids as clients do; None: they are counted."""
+        self._chance = chance
         self.machine = StateMachine(State())
         self.volatile: dict[GroupId, Volatile] = {}
         self.payloads: list[bytes] = []
@@ -100,7 +103,8 @@ class _Groups:
     def caller(self, *, repeatable: bool = False) -> Caller:
         """The next caller; with a request id, its answer is kept (S15)."""
         self._calls += 1
-        number = self._now_ms << 80 | 7 << 76 | 2 << 62 | self._calls  # a UUID of version 7
+        number = self._now_ms << 80 | 7 << 76 | 2 << 62  # a UUID of version 7
+        number |= self._chance.getrandbits(62) if self._chance else self._calls
         request_id = str(uuid.UUID(int=number)) if repeatable else ""
         digest = b"d" * 32 if repeatable else b""
         return Caller(self._calls, "spiffe://bench/app", "app", "10.0.0.7", request_id, digest)
@@ -161,18 +165,18 @@ class _Groups:
         return Log(name, tuple(self.payloads), self.events, chain)
 
 
-def commits(events: int) -> Log:
-    """Commits alone, one partition each, to groups without members."""
-    groups, number = _Groups(), 0
+def commits(events: int, chance: Random | None = None) -> Log:
+    """Commits alone, one partition each, to groups without members; with request ids by chance."""
+    groups, number, repeatable = _Groups(chance), 0, chance is not None
     while groups.events < events:
         number += 1
-        groups.every(lambda each: groups.commit(each, number, repeatable=False))  # noqa: B023 - called at once
-    return groups.done("commits")
+        groups.every(lambda each: groups.commit(each, number, repeatable=repeatable))  # noqa: B023 - called at once
+    return groups.done("commits with request ids" if repeatable else "commits")
 
 
-def mixed(events: int) -> Log:
+def mixed(events: int, chance: Random | None = None) -> Log:
     """Joins, syncs, commits, replacements and leaves; half of the commits have request ids."""
-    groups, number = _Groups(), 0
+    groups, number = _Groups(chance), 0
     for instance_id in STATIC:
         groups.every(lambda each: groups.join(each, instance_id))  # noqa: B023 - called at once
     groups.settle()

@@ -25,6 +25,7 @@ from bench import (
     sealing,
     soaking,
     starting,
+    weighing,
 )
 from bench.figures import REST
 from bench.rig import Bench
@@ -47,6 +48,7 @@ ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
     "door": door.door,
     "assign": assigning.assignors,
     "hostile": hostile.hostile,
+    "disk": weighing.disk,
     "seal": sealing.seal,
     "backup": backing_up.backup,
     "soak": soaking.soak,

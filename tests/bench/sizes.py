@@ -30,6 +30,8 @@ class Sizes:
     folded_events: int = 50_000
     door_passes: int = 31
     door_calls: int = 2_000
+    weighed_events: int = 250_000
+    """Those of a full segment."""
     steady_s: float = 20.0
     sealed_events: int = 250_000
     calm_s: float = 15.0
@@ -60,6 +62,7 @@ QUICK = replace(
     events=100_000,
     folded_events=10_000,
     door_passes=9,
+    weighed_events=25_000,
     steady_s=10.0,
     sealed_events=25_000,
     calm_s=5.0,

@@ -15,12 +15,15 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import grpc.aio
+
 from bench import changes, sealing
 from bench.figures import Figure, most, quantile
 from bench.nodes import OWN
 from bench.rig import Bench, Running, Watch
-from bench.sessions import response_of, sessions
+from bench.sessions import Refused, Session, response_of, sessions
 from bench.steady import Steady
+from bench.talk import Line, Unexpected
 
 CALLERS: Final = 4
 PACE_S: Final = 0.01
@@ -60,23 +63,52 @@ class _Case(NamedTuple):
     calm: list[float]
 
 
+class _History:
+    """Events, made until there are enough or the time is over."""
+
+    def __init__(self, wanted: int, seconds: float) -> None:
+        self.made = 0
+        self._wanted, self._until = wanted, time.perf_counter() + seconds
+        self._messages = itertools.count()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether no more are to be made."""
+        return self.made >= self._wanted or time.perf_counter() >= self._until
+
+    async def go_on(self, line: Line) -> None:
+        """Make them on a Session, some messages at once; raises what ends one of them."""
+        async with sessions([line]) as (on,):
+            tasks = [asyncio.create_task(self._fill(on, at * A_MESSAGE)) for at in range(IN_FLIGHT)]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in tasks:
+                task.cancel()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+    async def _fill(self, on: Session, first: int) -> None:
+        while not self.is_made:
+            number = next(self._messages)
+            requests = [changes.commit(first + place, number) for place in range(A_MESSAGE)]
+            for answer in await on.ask_all(requests):
+                changes.check(response_of(answer))
+            self.made += A_MESSAGE
+
+
 async def _history(bench: Bench, running: Running) -> int:
-    """Make events until there are enough or the time is over; return how many there are."""
-    messages, made = itertools.count(), list[int]()
-    until = time.perf_counter() + bench.sizes.history_s
-    async with running.talk.lines(1) as lines, sessions(lines) as (on,):
-
-        async def fill(first: int) -> None:
-            while sum(made) < bench.sizes.events and time.perf_counter() < until:
-                number = next(messages)
-                requests = [changes.commit(first + place, number) for place in range(A_MESSAGE)]
-                for answer in await on.ask_all(requests):
-                    changes.check(response_of(answer))
-                made.append(A_MESSAGE)
-
-        await asyncio.gather(*(fill(at * A_MESSAGE) for at in range(IN_FLIGHT)))
-    bench.say(f"backup: {sum(made):,} events are made")
-    return sum(made)
+    """Make a long history, whoever leads; return how many events it has."""
+    history = _History(bench.sizes.events, bench.sizes.history_s)
+    while not history.is_made:
+        try:
+            async with running.talk.lines(1) as (line,):
+                await history.go_on(line)
+        except (Refused, Unexpected, grpc.aio.AioRpcError, EOFError) as error:
+            bench.say(f"backup: goes on where another node leads: {error}")
+            await running.talk.find_leader()
+    bench.say(f"backup: {history.made:,} events are made")
+    return history.made
 
 
 async def _until_quiet(bench: Bench, running: Running, steady: Steady) -> None:

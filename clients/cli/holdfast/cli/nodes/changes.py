@@ -7,6 +7,7 @@ refusal that may pass by itself is waited out, and told once for each reason.
 from __future__ import annotations
 
 import time
+from shlex import quote
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import click
@@ -63,7 +64,7 @@ def add(cluster: Cluster, name: str, peer: str, client: str, *, as_json: bool) -
         say(_told(done, _ADDED, name))
         say(
             "It gets the log as soon as it runs, on an empty disk with --rebuild; then: holdfast "
-            f"node promote {name}"
+            f"node promote {quote(name)}"
         )
 
 

@@ -21,7 +21,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from holdfast.server.config.node_config import ConfigError
-from holdfast.server.security.certificate_facts import pair_problem
+from holdfast.server.security.certificate_facts import certificates_in, pair_problem
 from holdfast.server.traces.spans import span_of
 from holdfast.server.traces.traces import wall_ns
 
@@ -143,6 +143,9 @@ class TraceExport:
         except ConfigError as error:
             logger.error("the files of [traces] stay as they were: %s", error)  # noqa: TRY400 - the sentence says it all
             return
+        except Exception:
+            logger.exception("a defect: the files of [traces] could not be read again; it goes on")
+            return
         self._exporter.shutdown()
         self._exporter = new
         logger.info("the files of [traces] were read again")
@@ -189,11 +192,22 @@ def connected(settings: TraceSettings) -> SpanExporter:
 
 
 def _credentials(settings: TraceSettings) -> grpc.ChannelCredentials:
+    """Read the files; raises ConfigError for any that gRPC would not take.
+
+    It ends the process for an empty certificate or key, as a file is that is being replaced.
+    """
     ca, certificate, key = (
         _read(path) if path else None for path in (settings.ca, settings.certificate, settings.key)
     )
-    if certificate and key and (problem := pair_problem(certificate, key)):
-        raise ConfigError(f"traces.key and traces.certificate: {problem}")
+    try:
+        if ca is not None:
+            certificates_in(ca)
+    except ValueError as error:
+        raise ConfigError(f"traces.ca: {error}. Correct {settings.ca}") from error
+    if certificate is None or key is None:
+        return grpc.ssl_channel_credentials(ca)
+    if problem := pair_problem(certificate, key):
+        raise ConfigError(f"traces.key and traces.certificate: {problem}. Correct the files")
     return grpc.ssl_channel_credentials(ca, key, certificate)
 
 

@@ -237,3 +237,18 @@ def test_files_that_cannot_be_used_are_told_at_the_start(tmp_path: Path) -> None
     two = client(make_authority("c"), tmp_path / "two")
     with pytest.raises(ConfigError, match=r"traces\.key and traces\.certificate: "):
         connected(replace(secure, ca=one.ca, certificate=one.certificate, key=two.key))
+
+
+@pytest.mark.parametrize("left", [0, 50])
+@pytest.mark.parametrize("name", ["ca", "certificate", "key"])
+def test_a_file_that_is_being_written_is_refused_and_not_given_to_grpc(
+    tmp_path: Path, name: str, left: int
+) -> None:
+    """By itself gRPC ends the process for an empty certificate or key."""
+    files = client(make_authority("c"), tmp_path)
+    half: Path = getattr(files, name)
+    half.write_bytes(half.read_bytes()[:left])
+    at = Address("127.0.0.1", 1)
+
+    with pytest.raises(ConfigError, match=r"traces\."):
+        connected(TraceSettings(at, True, 1, files.ca, files.certificate, files.key))  # noqa: FBT003 - as the fields stand

@@ -62,16 +62,19 @@ class Tls:
     ends."""
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """Read the files. Raises OSError when one cannot be read, ValueError on half a pair."""
+        """Read the files. Raises OSError when one cannot be read, ValueError on half a pair.
+
+        Also for a file that is empty, as one is that is just being replaced: gRPC would end the
+        process for it.
+        """
         if (self.certificate is None) != (self.key is None):
             raise ValueError("TLS needs both a certificate and its key, or neither.")
-        return grpc.ssl_channel_credentials(
-            root_certificates=Path(self.ca).read_bytes(),
-            private_key=None if self.key is None else Path(self.key).read_bytes(),
-            certificate_chain=None
-            if self.certificate is None
-            else Path(self.certificate).read_bytes(),
-        )
+        authority = Path(self.ca).read_bytes()
+        key = None if self.key is None else Path(self.key).read_bytes()
+        chain = None if self.certificate is None else Path(self.certificate).read_bytes()
+        if b"" in (authority, key, chain):
+            raise ValueError("a file for TLS is empty: it is being replaced, or was lost")
+        return grpc.ssl_channel_credentials(authority, key, chain)
 
 
 Credentials: TypeAlias = Tls | grpc.ChannelCredentials | None

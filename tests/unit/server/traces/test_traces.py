@@ -12,6 +12,7 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from harness.poll import until_async
 from holdfast.runtime.groups.moments import CURRENT
 from holdfast.server.config.address import Address
 from holdfast.server.config.trace_settings import TraceSettings
@@ -179,8 +180,15 @@ def test_a_heartbeat_from_the_cache_and_a_read_have_a_span_without_moments() -> 
 
 
 def test_an_error_code_and_a_status_are_how_a_call_ended() -> None:
+    ended: list[CallTrace] = []
+
     async def story() -> None:
         async with served(traces=NEVER) as node:
+
+            def both() -> bool:
+                ended.extend(kept(node))
+                return len(ended) == 2
+
             joined = await member(node)
             stale = sync(joined)
             stale.generation_id += 1
@@ -189,7 +197,7 @@ def test_an_error_code_and_a_status_are_how_a_call_ended() -> None:
                 await node.group.FindCoordinator(
                     g.FindCoordinatorRequest(key_type=7), metadata=SAID
                 )
-            ended = kept(node)
+            await until_async(both, "both ended: a status is sent within its call")
 
         assert [each.code for each in ended] == ["ILLEGAL_GENERATION", "INVALID_ARGUMENT"]
 

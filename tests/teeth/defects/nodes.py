@@ -145,7 +145,7 @@ def removed_node_counts() -> Iterator[None]:
         yield
 
 
-@seeded("S25 f", Simulated(("I5", "I6", "I7"), "changes"))
+@seeded("S25 f", Simulated(("I5", "I6", "I7"), "changes", 8))
 def log_of_another_cluster() -> Iterator[None]:
     """A new node that had founded a cluster alone is heard, and gets the log behind its own.
 

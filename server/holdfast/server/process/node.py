@@ -144,6 +144,10 @@ class Node:
             *(self._pace, self._gate, self._limits),
         )
         self._health = Health(replica, lambda: self.actors.is_serving)
+        self._listen()
+
+    def _listen(self) -> None:
+        """Have the parts subscribe to the replica; they are called in this order."""
         self.takeovers.listen()
         self.actors.listen()
         self._reads.listen()
@@ -151,11 +155,11 @@ class Node:
         self._sessions.listen()
         self._health.listen()
         self._offset_retention.listen()
-        SegmentRoll(replica, self.actors).listen()
+        SegmentRoll(self.replica, self.actors).listen()
         self._log.listen()
-        self.revocations.listen(replica)
-        self.applied_counts.listen(replica)
-        replica.subscribe(
+        self.revocations.listen(self.replica)
+        self.applied_counts.listen(self.replica)
+        self.replica.subscribe(
             on_leading=self.on_leading,
             on_not_leading=self.on_not_leading,
             on_stopped=self.on_stopped,

@@ -82,7 +82,8 @@ def _by_cluster(rounds: Sequence[Round]) -> list[list[Round]]:
 
 def _told(rolling: Rolling, planned: Round) -> Row:
     row = rolling.run(planned)
-    print(f"  round {row.number}: {row.kind}, longest gap {row.gap_s:.2f} s", flush=True)
+    counted = f"{row.changes} changes, {row.moves} moves, {row.lost} lost, {row.twice} made twice"
+    print(f"  round {row.number}: {row.kind}, {counted}, gap {row.gap_s:.2f} s", flush=True)
     return row
 
 

@@ -248,4 +248,6 @@ def test_a_dead_node_keeps_its_name(tmp_path: Path) -> None:
         cluster.kill(victim)
         told = cluster.ask("cluster", "status").stdout
 
-    assert [line.split()[2] for line in told.splitlines() if line.startswith(victim)] == ["silent"]
+    head, *lines = (line.split() for line in told.splitlines())
+    seen = [dict(zip(head, line, strict=False)) for line in lines if line[:1] == [victim]]
+    assert [(each["NODE"], each["ROLE"]) for each in seen] == [(victim, "silent")]

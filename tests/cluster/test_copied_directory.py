@@ -24,14 +24,19 @@ def put_back(cluster: RunningCluster, name: str, copy: Path) -> None:
 
 
 def lead(cluster: RunningCluster, name: str) -> None:
-    """Make this node the leader, as an operator does: once it is connected and up to date."""
+    """Make this node the leader, as an operator does.
 
-    def handed_over() -> bool:
-        transfer = ("cluster", "transfer-leadership", "--to", name)
-        return cluster.leader() == name or cluster.ask(*transfer).returncode == 0
+    It is asked for again until it is so: the node is refused while it is not up to date, and a
+    transfer may come to nothing, as when the node that was told to stand is not elected (S10 d).
+    """
 
-    poll(handed_over, f"the leadership goes to {name}")
-    poll(lambda: cluster.ready(name), f"{name} leads")
+    def leads() -> bool:
+        if cluster.leader() == name:
+            return True
+        cluster.ask("cluster", "transfer-leadership", "--to", name)
+        return False
+
+    poll(leads, f"{name} leads")
 
 
 def votes_again(cluster: RunningCluster, name: str, since: int) -> None:

@@ -107,7 +107,8 @@ def test_a_directory_that_is_somebody_elses_is_left_alone(tmp_path: Path) -> Non
 )
 def test_a_missing_extra_is_told_with_the_command_to_install_it(module: str, extra: str) -> None:
     """The light client installs the command as well; it says what it lacks, code 2."""
-    code = f"import sys; sys.modules[{module!r}] = None; sys.argv = ['holdfast', 'node']\n"
+    argv = ["holdfast", "node", "--config", "node.toml"]
+    code = f"import sys; sys.modules[{module!r}] = None; sys.argv = {argv}\n"
     code += "from holdfast.cli.entry import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code],

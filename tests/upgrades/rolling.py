@@ -15,7 +15,7 @@ from cluster.kept import behind, fetched
 from cluster.load import PARTITIONS, TOPIC
 from cluster.processes import INSECURE, poll, running
 from harness.next_version import LEVEL, RELEASE
-from holdfast.cli.render.readiness import unready
+from holdfast.cli.render.readiness import Readiness
 from holdfast.coordinator.model.levels import LEVEL_MAX
 from upgrades.crews import MixedLoad
 from upgrades.evidence import CommitLog, generations, moved_since
@@ -91,7 +91,12 @@ class Rolling:
         self.load.await_more(COMMITS)
 
     def _await_whole(self) -> None:
-        poll(lambda: not unready(self._seen()), "the cluster is whole")
+        readiness = Readiness()
+        try:
+            poll(lambda: not readiness.missing(self._seen()), "the cluster is whole")
+        except TimeoutError as error:
+            error.add_note(readiness.missing(self._seen()))
+            raise
 
     def _seen(self) -> list[tuple[str, DescribeClusterResponse | None]]:
         return [(name, self.cluster.describe(name)) for name in self.cluster.names]

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.render.readiness import unready
+from holdfast.cli.render.readiness import Readiness, unready
 from holdfast.v1.admin_pb2 import DescribeClusterResponse, DescribedNode
 
 NAMES = ("a", "b", "c")
 
 
 def answer(
-    node: str, *, leader: str = "a", term: int = 3, applied: int = 7, **roles: str
+    node: str,
+    *,
+    leader: str = "a",
+    term: int = 3,
+    applied: int = 7,
+    committed: int = 7,
+    **roles: str,
 ) -> tuple[str, DescribeClusterResponse | None]:
     """What a node tells, of itself and of the roles of others; all is well unless it is said."""
     nodes = [DescribedNode(name=name, role=roles.get(name, "follower")) for name in NAMES]
     told = DescribeClusterResponse(
-        node=node, leader=leader, term=term, applied_index=applied, commit_index=7, nodes=nodes
+        node=node,
+        leader=leader,
+        term=term,
+        applied_index=applied,
+        commit_index=committed,
+        nodes=nodes,
     )
     return f"{node}:7400", told
 
@@ -69,3 +80,32 @@ def test_a_leader_that_has_applied_nothing_has_no_cluster_yet() -> None:
         assert one is not None
         one.commit_index = 0
     assert unready(seen) == "a leads, but has applied no entry yet"
+
+
+def busy(index: int, *, behind: int = 1) -> list[tuple[str, DescribeClusterResponse | None]]:
+    """Nodes asked one after another, the leader last: it has committed more meanwhile."""
+    others = [answer(name, leader="c", applied=index - behind) for name in ("a", "b")]
+    return [*others, answer("c", leader="c", applied=index, committed=index)]
+
+
+def test_a_cluster_that_commits_all_the_time_is_whole_at_the_second_look() -> None:
+    """No look ever finds its nodes at one entry, since they are not asked at the same moment."""
+    readiness = Readiness()
+
+    assert readiness.missing(busy(100)) == "a has applied 99 of 100 entries"
+    assert readiness.missing(busy(120)) == ""
+
+
+def test_a_node_that_falls_behind_the_first_look_is_waited_for() -> None:
+    readiness = Readiness()
+
+    assert readiness.missing(busy(100, behind=60))
+    assert readiness.missing(busy(150, behind=60)) == "a has applied 90 of 100 entries"
+
+
+def test_what_is_to_be_applied_is_known_once_a_leader_is_seen() -> None:
+    readiness = Readiness()
+
+    assert readiness.missing(WHOLE[1:]) == "none of these nodes leads"
+    assert readiness.missing(busy(100)) == "a has applied 99 of 100 entries"
+    assert readiness.missing(busy(101)) == ""

@@ -16,7 +16,7 @@ from holdfast.cli.nodes.every_node import VOTER, named_by, seen_by
 from holdfast.cli.options import as_json, asks_cluster, finds_cluster, refuse, show_json, table
 from holdfast.cli.render.disk_outlook import outlooks
 from holdfast.cli.render.plain import plain
-from holdfast.cli.render.readiness import unready
+from holdfast.cli.render.readiness import Readiness
 from holdfast.cli.render.speaking import say, say_lines
 from holdfast.cli.target import NotRunning
 from holdfast.v1 import admin_pb2 as a
@@ -175,13 +175,14 @@ def wait(find: Callable[[], Target], *, seconds: float) -> None:
     """Wait until the cluster is whole: between the restarts of two nodes, and in scripts.
 
     Every node that is named answers and follows one leader, none rebuilds, and each has applied
-    what is committed; one that was removed is passed over. Ends with 3 if that does not come about
-    in time, and says what is missing. A local cluster that is just being started counts as well: it
-    has no cluster.json yet.
+    what was committed when a leader was first seen; one that was removed is passed over. Ends with
+    3 if that does not come about in time, and says what is missing. A local cluster that is just
+    being started counts as well: it has no cluster.json yet.
     """
     ends_at = time.monotonic() + seconds
+    readiness = Readiness()
     with Cluster(_awaited(find, ends_at)) as cluster:
-        while missing := unready(named_by(cluster)):
+        while missing := readiness.missing(named_by(cluster)):
             _rest(ends_at, f"the cluster is not whole after {seconds:g} s: {missing}")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unit.client.fake_cluster import FakeGroup
 
 COMMIT = ("offsets", "commit", "g", "t:0=7")
-TRANSFER = ("cluster", "transfer-leadership", "--to", "node-2")
+TRANSFER = ("cluster", "transfer-leadership", "--to", "node-2", "--timeout", "0")
 NOT_APPLIED = (("holdfast-outcome", "not-applied"),)
 UNKNOWN = (("holdfast-outcome", "unknown"),)
 

@@ -1,4 +1,4 @@
-"""`holdfast cluster wait` ends with 0 once the cluster is whole; `status` shows every node."""
+"""When `holdfast cluster wait` and a hand-over end; `status` shows every node."""
 
 from __future__ import annotations
 
@@ -102,3 +102,47 @@ def test_a_cluster_that_is_being_started_is_waited_for(tmp_path: Path) -> None:
     ended = asyncio.run(story())
 
     assert (ended.exit_code, ended.output) == (0, "")
+
+
+def handed_over(
+    monkeypatch: pytest.MonkeyPatch, leaders: list[tuple[str, str]], *more: str
+) -> Result:
+    """How a hand-over to b ends; `leaders`: look by look, who leads in the eyes of a and of b."""
+    looks = iter(leaders)
+    ordered = a.TransferLeadershipResponse(node="b")
+
+    def looked(*_: object) -> list[tuple[str, a.DescribeClusterResponse]]:
+        answers = [told(node, {"a": "voter", "b": "voter"}) for node in ("a", "b")]
+        for answer, leader in zip(answers, next(looks), strict=True):
+            answer.leader = leader
+        return [(f"{answer.node}:1", answer) for answer in answers]
+
+    monkeypatch.setattr(Cluster, "order", lambda *_: ordered)
+    monkeypatch.setattr(Cluster, "on_every_node", looked)
+    command = ["cluster", "transfer-leadership", "--to", "b", "--address", "a:1", *more]
+    return CliRunner().invoke(main, command)
+
+
+def test_s10_d_a_hand_over_ends_when_the_node_says_that_it_leads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It stands for election first; what another node says of it is not yet its own word."""
+    ended = handed_over(monkeypatch, [("a", "a"), ("", ""), ("b", ""), ("b", "b")])
+
+    assert (ended.exit_code, ended.output) == (0, "b leads\n")
+
+
+def test_s10_d_a_hand_over_that_comes_to_nothing_says_who_leads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = handed_over(monkeypatch, [("a", "a")], "--timeout", "0.000001")
+
+    assert ended.exit_code == UNREACHED
+    assert "b was told to lead, and does not lead yet" in ended.output
+    assert "a says that it leads" in ended.output
+
+
+def test_s10_d_a_hand_over_need_not_be_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = handed_over(monkeypatch, [], "--timeout", "0", "--json")
+
+    assert (ended.exit_code, '"node": "b"' in ended.output) == (0, True)

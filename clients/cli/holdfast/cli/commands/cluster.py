@@ -20,6 +20,7 @@ from holdfast.cli.render.readiness import Readiness
 from holdfast.cli.render.speaking import say, say_lines
 from holdfast.cli.target import NotRunning
 from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -207,13 +208,44 @@ _LOOK_SECONDS: Final = 0.25
 
 @cluster.command("transfer-leadership")
 @click.option("--to", "node", default="", help="The node; default: the best of the others.")
+@click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(0, 86_400),
+    default=10.0,
+    show_default=True,
+    help="Seconds to wait until it leads; 0: do not wait.",
+)
 @as_json
 @asks_cluster
-def transfer_leadership(cluster: Cluster, node: str, *, as_json: bool) -> None:
-    """Hand the leadership to another node."""
+def transfer_leadership(cluster: Cluster, node: str, *, seconds: float, as_json: bool) -> None:
+    """Hand the leadership to another node, and wait until it leads.
+
+    A hand-over may come to nothing, as when the node dies or is not elected; it is not repeated.
+    Ends with 3 if the node does not lead in time.
+    """
+    ends_at = time.monotonic() + seconds
     response = cluster.order(a.TransferLeadershipRequest(node=node), a.TransferLeadershipResponse)
+    if response.error_code == e.ERROR_CODE_NONE and seconds:
+        _await_leader(cluster, response.node, ends_at)
     if as_json:
         show_json(response)
     refuse(response, "the leadership")
     if not as_json:
-        say(f"{response.node} was told to lead")
+        say(f"{response.node} {'leads' if seconds else 'was told to lead'}")
+
+
+def _await_leader(cluster: Cluster, name: str, ends_at: float) -> None:
+    """Wait until a node says of itself that it leads."""
+    while True:
+        told = {seen.name: seen.answer for seen in seen_by(cluster)}
+        one = told.get(name)
+        if one is not None and one.leader == name:
+            return
+        leads = [other for other, it in told.items() if it is not None and it.leader == other]
+        now = f"{' and '.join(leads)} says that it leads" if leads else "none says that it leads"
+        _rest(
+            ends_at,
+            f"{name} was told to lead, and does not lead yet; of the nodes that answer, {now}. "
+            "Look at `holdfast cluster status`, and hand over again if need be",
+        )

@@ -2,7 +2,7 @@
 
 The history is made first, as much of it as the machine makes in five minutes. Then a few callers
 commit at an even pace: before the backup, and while the command takes and verifies it. At the end
-the cluster is stopped, and goes on from the backup on new disks.
+the cluster is stopped, and goes on from the backup on new disks; there one more node joins.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from typing import Final, NamedTuple
 
 import grpc.aio
 
-from bench import changes, sealing
+from bench import changes, commands, joining, sealing
 from bench.figures import Figure, most, quantile
-from bench.nodes import OWN
 from bench.rig import Bench, Running, Watch
 from bench.sessions import Refused, Session, response_of, sessions
 from bench.steady import Steady
@@ -34,16 +33,12 @@ IN_FLIGHT: Final = 4
 LOOK_S: Final = 0.2
 QUIET_S: Final = 15.0
 """How long no node may have sealed a segment before anything is measured."""
-PATIENCE_S: Final = 300.0
+PATIENCE_S: Final = 900.0
 GOAL: Final = most(2)
 
 
-class CommandFailed(Exception):
-    """A command ended with an error; its text is the command's."""
-
-
 async def backup(bench: Bench) -> None:
-    """Callers commit at an even pace; meanwhile a long history is backed up. And its restore."""
+    """Callers commit; a long history is backed up, restored, and given to one more node."""
     async with bench.cluster("backup") as running:
         await running.talk.create_topic(changes.TOPIC, changes.PARTITIONS)
         to = bench.folder / "run" / "backup" / "copy"
@@ -53,6 +48,10 @@ async def backup(bench: Bench) -> None:
             calm = await steady.during(bench.sizes.calm_s)
             await _measure(bench, running, steady, _Case(made, to, calm))
         await _restore(bench, running, to)
+        await running.talk.find_leader()
+        async with Steady(running, CALLERS, PACE_S) as steady:
+            calm = await steady.during(bench.sizes.calm_s)
+            await joining.measure(bench, running, steady, calm)
 
 
 class _Case(NamedTuple):
@@ -112,23 +111,27 @@ async def _history(bench: Bench, running: Running) -> int:
 
 
 async def _until_quiet(bench: Bench, running: Running, steady: Steady) -> None:
-    """Wait until no segment is being sealed. Raises TimeoutError if that takes too long."""
+    """Wait until no segment is being sealed. Raises TimeoutError if that takes too long.
+
+    A node that is late seals two segments' events as one, so nodes are compared by the entry up to
+    which they have sealed, and not by the number of their segments.
+    """
     nodes, began = running.cluster.nodes, time.perf_counter()
-    counts, since = [0], began
-    while (now := time.perf_counter()) < since + QUIET_S or len({*counts}) > 1:
+    ends, since = [0], began
+    while (now := time.perf_counter()) < since + QUIET_S or len({*ends}) > 1:
         if now > began + PATIENCE_S:
             raise TimeoutError(f"the nodes still sealed segments after {PATIENCE_S:.0f} s")
         await steady.during(LOOK_S)
-        if (found := [sealing.sealed(node) for node in nodes]) != counts:
-            counts, since = found, time.perf_counter()
-    bench.say(f"backup: each node has sealed {counts[0]} segments")
+        if (found := [sealing.sealed_up_to(node) for node in nodes]) != ends:
+            ends, since = found, time.perf_counter()
+            bench.say(f"backup: sealed up to entry {', '.join(f'{end:,}' for end in ends)}")
 
 
 async def _measure(bench: Bench, running: Running, steady: Steady, case: _Case) -> None:
     before, watch, began = await sealing.moment(running), Watch(running), time.perf_counter()
     first = len(steady.times)
-    command = ("create", "--cluster", str(_home(running)), "--to", str(case.to))
-    taking = asyncio.create_task(_run(bench, *command))
+    command = ("backup", "create", "--cluster", str(_home(running)), "--to", str(case.to))
+    taking = asyncio.create_task(commands.run(bench, *command))
     while not taking.done():
         await steady.during(LOOK_S)
     await taking
@@ -159,25 +162,13 @@ async def _restore(bench: Bench, running: Running, backup: Path) -> None:
         shutil.rmtree(data)
     places = [word for name, data in nodes.items() for word in ("--to", f"{name}={data}")]
     began = time.perf_counter()
-    await _run(bench, "restore", str(backup), *places)
+    await commands.run(bench, "backup", "restore", str(backup), *places)
     seconds = time.perf_counter() - began
     bench.add(Figure("backup", "a restore, verified, onto three new disks", seconds, "s"))
     began = time.perf_counter()
     await asyncio.to_thread(cluster.start)
     seconds = time.perf_counter() - began
     bench.add(Figure("backup", "from there until the cluster serves", seconds, "s"))
-
-
-async def _run(bench: Bench, *words: str) -> None:
-    """Run `holdfast backup`. Raises CommandFailed."""
-    program = bench.program or OWN
-    process = await asyncio.create_subprocess_exec(
-        *program.command, "backup", *words,
-        env=program.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    _, said = await process.communicate()
-    if process.returncode:
-        raise CommandFailed(f"holdfast backup {words[0]}: {said.decode().strip()}")
 
 
 def _home(running: Running) -> Path:

@@ -160,9 +160,10 @@ class Cluster:
         self.launch(node)
         until(lambda: self._has_new_pid(node), f"{node.name} is back", within_s=START_S)
 
-    def launch(self, node: Node) -> int:
+    def launch(self, node: Node, *options: str) -> int:
         """Start one node's process, as an operator would; its process id."""
-        return self._spawn(["node", "--config", str(node.directory / "node.toml")]).pid
+        command = ["node", "--config", str(node.directory / "node.toml"), *options]
+        return self._spawn(command).pid
 
     def _has_new_pid(self, node: Node) -> bool:
         self.look()

@@ -7,6 +7,7 @@ pace: before the boundary, and from it until the last node has sealed and droppe
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import Final, NamedTuple
 
@@ -32,6 +33,8 @@ AFTER_S: Final = 5.0
 PATIENCE_S: Final = 600.0
 DONE: Final = b'"sealed segment '
 """A node writes a line with this when a segment is durable and its records are dropped."""
+_SEALED: Final = re.compile(rb'"sealed segment \d+-(\d+)"')
+"""The same, with the segment's name: its first and its last log index."""
 
 
 class LeaderChanged(Exception):
@@ -105,6 +108,12 @@ async def _until_sealed(bench: Bench, running: Running, steady: Steady) -> list[
 def sealed(node: Node) -> int:
     """How many segments the node has sealed."""
     return (node.directory / "node.log").read_bytes().count(DONE)
+
+
+def sealed_up_to(node: Node) -> int:
+    """The last log index of the newest segment that the node has sealed; 0: none."""
+    ends = _SEALED.findall((node.directory / "node.log").read_bytes())
+    return int(ends[-1]) if ends else 0
 
 
 async def moment(running: Running) -> Moment:

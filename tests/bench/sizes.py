@@ -37,7 +37,7 @@ class Sizes:
     calm_s: float = 15.0
     soak_s: float = 900.0
     history_s: float = 300.0
-    row_seconds_max: float = 1_200.0
+    row_seconds_max: float = 2_400.0
 
     def with_kills(self, kills: int) -> Self:
         """The same with another number of kills."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 CELL_MAX: Final = 80
 """Characters up to which a cell widens its column; usual member ids are shorter."""
+DAY_SECONDS: Final = 86_400
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
 """The largest numbers that the contract's fields hold."""
@@ -159,6 +160,20 @@ def _encodable(text: str) -> str:
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def timeout(
+    default: float, meaning: str, most: float = DAY_SECONDS
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option `--timeout` of a command that waits, as its parameter `seconds`."""
+    return click.option(
+        "--timeout",
+        "seconds",
+        type=click.FloatRange(0, most),
+        default=default,
+        show_default=True,
+        help=meaning,
+    )
 
 
 def show_json(message: Message) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.render.readiness import Readiness, unready
+from holdfast.cli.render.readiness import Readiness
 from holdfast.v1.admin_pb2 import DescribeClusterResponse, DescribedNode
 
 NAMES = ("a", "b", "c")
@@ -35,12 +35,17 @@ def answer(
 WHOLE = [answer(name) for name in NAMES]
 
 
+def first_look(seen: list[tuple[str, DescribeClusterResponse | None]]) -> str:
+    """What is missing at the first look of a wait."""
+    return Readiness().missing(seen)
+
+
 def test_a_cluster_whose_nodes_have_all_applied_what_is_committed_is_whole() -> None:
-    assert unready(WHOLE) == ""
+    assert first_look(WHOLE) == ""
 
 
 def test_one_node_of_its_own_is_whole() -> None:
-    assert unready([answer("a")]) == ""
+    assert first_look([answer("a")]) == ""
 
 
 @pytest.mark.parametrize(
@@ -59,18 +64,18 @@ def test_what_one_node_lacks_is_told(
     instead: tuple[str, DescribeClusterResponse | None], missing: str
 ) -> None:
     """Stopping another one now could leave no majority, or lose time."""
-    assert unready([*WHOLE[:2], instead]) == missing
+    assert first_look([*WHOLE[:2], instead]) == missing
 
 
 def test_what_the_leader_sees_of_a_node_counts_too() -> None:
     """S19: only the leader knows whose acks do not count yet."""
-    assert "rebuilding" in unready([answer("a", c="rebuilding"), *WHOLE[1:]])
-    assert "not connected" in unready([answer("a", b="unknown"), *WHOLE[1:]])
+    assert "rebuilding" in first_look([answer("a", c="rebuilding"), *WHOLE[1:]])
+    assert "not connected" in first_look([answer("a", b="unknown"), *WHOLE[1:]])
 
 
 def test_without_a_leader_nothing_is_whole() -> None:
-    assert unready([answer(name, leader="") for name in NAMES]) == "none of these nodes leads"
-    assert unready(WHOLE[1:]) == "none of these nodes leads"
+    assert first_look([answer(name, leader="") for name in NAMES]) == "none of these nodes leads"
+    assert first_look(WHOLE[1:]) == "none of these nodes leads"
 
 
 def test_a_leader_that_has_applied_nothing_has_no_cluster_yet() -> None:
@@ -79,7 +84,7 @@ def test_a_leader_that_has_applied_nothing_has_no_cluster_yet() -> None:
     for _, one in seen:
         assert one is not None
         one.commit_index = 0
-    assert unready(seen) == "a leads, but has applied no entry yet"
+    assert first_look(seen) == "a leads, but has applied no entry yet"
 
 
 def busy(index: int, *, behind: int = 1) -> list[tuple[str, DescribeClusterResponse | None]]:

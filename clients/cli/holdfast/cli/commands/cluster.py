@@ -13,7 +13,15 @@ from holdfast.cli.commands.upgrade import upgrade
 from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, print_json
 from holdfast.cli.nodes.every_node import VOTER, named_by, seen_by
-from holdfast.cli.options import as_json, asks_cluster, finds_cluster, refuse, show_json, table
+from holdfast.cli.options import (
+    as_json,
+    asks_cluster,
+    finds_cluster,
+    refuse,
+    show_json,
+    table,
+    timeout,
+)
 from holdfast.cli.render.disk_outlook import outlooks
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.readiness import Readiness
@@ -163,14 +171,7 @@ def _line(seen: Seen) -> tuple[object, ...]:
 
 
 @cluster.command()
-@click.option(
-    "--timeout",
-    "seconds",
-    type=click.FloatRange(0, 86_400),
-    default=60.0,
-    show_default=True,
-    help="Seconds after which to give up.",
-)
+@timeout(60.0, "Seconds after which to give up.")
 @finds_cluster
 def wait(find: Callable[[], Target], *, seconds: float) -> None:
     """Wait until the cluster is whole: between the restarts of two nodes, and in scripts.
@@ -208,14 +209,7 @@ _LOOK_SECONDS: Final = 0.25
 
 @cluster.command("transfer-leadership")
 @click.option("--to", "node", default="", help="The node; default: the best of the others.")
-@click.option(
-    "--timeout",
-    "seconds",
-    type=click.FloatRange(0, 86_400),
-    default=10.0,
-    show_default=True,
-    help="Seconds to wait until it leads; 0: do not wait.",
-)
+@timeout(10.0, "Seconds to wait until it leads; 0: do not wait.")
 @as_json
 @asks_cluster
 def transfer_leadership(cluster: Cluster, node: str, *, seconds: float, as_json: bool) -> None:
@@ -243,9 +237,10 @@ def _await_leader(cluster: Cluster, name: str, ends_at: float) -> None:
         if one is not None and one.leader == name:
             return
         leads = [other for other, it in told.items() if it is not None and it.leader == other]
-        now = f"{' and '.join(leads)} says that it leads" if leads else "none says that it leads"
+        claims = [f"{other} says that it leads" for other in leads]
         _rest(
             ends_at,
-            f"{name} was told to lead, and does not lead yet; of the nodes that answer, {now}. "
+            f"{name} was told to lead, and does not lead yet; of the nodes that answer, "
+            f"{' and '.join(claims) or 'none says that it leads'}. "
             "Look at `holdfast cluster status`, and hand over again if need be",
         )

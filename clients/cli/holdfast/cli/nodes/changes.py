@@ -14,7 +14,7 @@ import click
 
 from holdfast.cli.ending import fail, print_json
 from holdfast.cli.nodes.every_node import newest
-from holdfast.cli.options import as_json, asks_cluster, refuse, show_json
+from holdfast.cli.options import DAY_SECONDS, as_json, asks_cluster, refuse, show_json, timeout
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
 from holdfast.v1 import admin_pb2 as a
@@ -40,14 +40,7 @@ _peer = click.option(
 _client = click.option(
     "--client", required=True, metavar="HOST:PORT", help="Where clients reach it."
 )
-_timeout = click.option(
-    "--timeout",
-    "seconds",
-    type=click.FloatRange(0, 604_800),
-    default=600.0,
-    show_default=True,
-    help="Seconds until the node has to have caught up.",
-)
+_timeout = timeout(600.0, "Seconds until the node has to have caught up.", 7 * DAY_SECONDS)
 
 
 @click.command()

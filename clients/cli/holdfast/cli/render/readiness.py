@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 class Readiness:
     """One wait for a cluster to be whole: what it lacks, from look to look.
 
-    The nodes of a busy cluster are never seen at the same entry, since they are asked one after
-    another while it commits. So each has to apply what was committed when a leader was first seen,
-    and not what is committed meanwhile.
+    Whole means: every node that was asked answers, all know the same leader, which is one of them
+    and has applied an entry, no node forms or rebuilds, and each has applied the entries up to the
+    goal. The goal is what was committed when a leader was first seen. What is committed meanwhile
+    does not count: the nodes of a busy cluster are never seen at the same entry, since they are
+    asked one after another.
     """
 
     def __init__(self) -> None:
@@ -26,36 +28,23 @@ class Readiness:
         self._goal: int | None = None
 
     def missing(self, seen: Sequence[tuple[str, Described | None]]) -> str:
-        """Return what is missing now, or "" if the cluster is whole; `seen` as `unready` has it."""
-        leader = _leader([one for _, one in seen if one is not None])
+        """Return what is missing now, or "" if the cluster is whole.
+
+        `seen`: each node's address, and its answer if it gave one.
+        """
+        answers = [one for _, one in seen if one is not None]
+        leader = next((one for one in answers if one.leader and one.leader == one.node), None)
         if leader is not None and self._goal is None:
             self._goal = leader.commit_index
-        return unready(seen, self._goal)
-
-
-def unready(seen: Sequence[tuple[str, Described | None]], goal: int | None = None) -> str:
-    """Return what is missing, or "" if the cluster is whole.
-
-    `seen`: each node's address, and its answer if it gave one. `goal`: the index that every node
-    must have applied; None: all that the leader knew to be committed. Whole means: every node that
-    was asked answers, all know the same leader, which is one of them and has applied an entry, no
-    node forms or rebuilds, and each has applied the entries up to the goal.
-    """
-    silent = [address for address, one in seen if one is None]
-    if silent:
-        return f"{', '.join(silent)}: no answer"
-    answers = [one for _, one in seen if one is not None]
-    leader = _leader(answers)
-    if leader is None:
-        return "none of these nodes leads"
-    if not leader.applied_index:
-        return f"{leader.node} leads, but has applied no entry yet"
-    goal = leader.commit_index if goal is None else min(goal, leader.commit_index)
-    return next((told for one in answers if (told := _lacks(one, leader, goal))), "")
-
-
-def _leader(answers: Sequence[Described]) -> Described | None:
-    return next((one for one in answers if one.leader and one.leader == one.node), None)
+        silent = [address for address, one in seen if one is None]
+        if silent:
+            return f"{', '.join(silent)}: no answer"
+        if leader is None or self._goal is None:
+            return "none of these nodes leads"
+        if not leader.applied_index:
+            return f"{leader.node} leads, but has applied no entry yet"
+        goal = min(self._goal, leader.commit_index)
+        return next((told for one in answers if (told := _lacks(one, leader, goal))), "")
 
 
 def _lacks(one: Described, leader: Described, goal: int) -> str:

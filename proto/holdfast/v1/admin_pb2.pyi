@@ -71,6 +71,7 @@ class DescribedGroupMemberExtras(_message.Message):
     SINCE_MS_FIELD_NUMBER: _builtins.int
     ASSIGNED_PARTITIONS_FIELD_NUMBER: _builtins.int
     TAKEOVERS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     session_timeout_ms: _builtins.int
     """Session timeout in force, in milliseconds."""
     rebalance_timeout_ms: _builtins.int
@@ -88,6 +89,10 @@ class DescribedGroupMemberExtras(_message.Message):
     takeovers: _builtins.int
     """Static members: how often the instance id was taken over from a holder that had not released it, within the last
     10 minutes of log time, as the event log tells. Above 1, several processes may fight for it.
+    """
+    principal: _builtins.str
+    """The principal that joined as this member; a static member's instance id belongs to it. Empty: the member joined while
+    the cluster was at level 1, or the answering node is older than this field.
     """
     @_builtins.property
     def protocols(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -109,10 +114,11 @@ class DescribedGroupMemberExtras(_message.Message):
         since_ms: _builtins.int = ...,
         assigned_partitions: _abc.Iterable[_group_pb2.ConsumerProtocolTopicPartitions] | None = ...,
         takeovers: _builtins.int = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token", "_session_left_ms", b"_session_left_ms", "fencing_token", b"fencing_token", "session_left_ms", b"session_left_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token", "_session_left_ms", b"_session_left_ms", "assigned_partitions", b"assigned_partitions", "fencing_token", b"fencing_token", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "session_left_ms", b"session_left_ms", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms", "takeovers", b"takeovers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token", "_session_left_ms", b"_session_left_ms", "assigned_partitions", b"assigned_partitions", "fencing_token", b"fencing_token", "principal", b"principal", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "session_left_ms", b"session_left_ms", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms", "takeovers", b"takeovers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__fencing_token: _TypeAlias = _typing.Literal["fencing_token"]  # noqa: Y015
     _WhichOneofArgType__fencing_token: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token"]  # noqa: Y015

@@ -103,6 +103,7 @@ def describe_member(state: State, group: ClassicGroup, member: Member) -> Descri
         fencing_token=_token(state, member),
         released=member.released,
         since_ms=member.since_ms,
+        principal=member.principal,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from holdfast.coordinator.model.ids import InstanceId, MemberId
+from holdfast.coordinator.model.ids import InstanceId, MemberId, Principal
 from holdfast.coordinator.model.member_profile import MemberProfile
 
 
@@ -47,3 +47,5 @@ class DescribedMember:
     """None before the first grant."""
     released: bool
     since_ms: int
+    principal: Principal = ""
+    """The principal that joined, whose instance id it is; "" if it joined at level 1."""

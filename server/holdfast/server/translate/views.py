@@ -131,6 +131,7 @@ def _member(
             since_ms=member.since_ms,
             takeovers=takeovers,
             assigned_partitions=_assigned(group, member.assignment),
+            principal=member.principal,
         ),
     )
 

@@ -115,6 +115,21 @@ def test_a_member_that_is_not_heard_is_noted_with_the_time_left() -> None:
     assert describing._note(silent, "m") == "group leader"
 
 
+def test_a_described_group_shows_to_whom_each_member_belongs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A client's name is its own choice, and its principal is proved; of level 1 none is known."""
+    known = a.DescribedGroupMember(member_id="m", client_id="indexer", client_host="/::1")
+    known.holdfast.principal = "jwt:ops"
+    older = a.DescribedGroupMember(member_id="n", client_id="indexer", client_host="/::1")
+    describing.show(
+        a.DescribeGroupsResponse(groups=[a.DescribedGroup(group_id="g", members=[known, older])])
+    )
+
+    head, *rows = (line.split() for line in capsys.readouterr().out.splitlines()[2:])
+    assert [row[head.index("PRINCIPAL")] for row in rows] == ["jwt:ops", "-"]
+
+
 @pytest.mark.parametrize(
     ("ms", "words"),
     [

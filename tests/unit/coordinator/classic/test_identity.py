@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.calls import GROUP, Calls
+from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.model import access
 from holdfast.coordinator.model.access import ADMIN, DENY, DRY_RUN, MEMBER, Acl, administrator
 from holdfast.coordinator.model.commands import AlterAcls, Caller, LeavingMember
@@ -58,6 +59,17 @@ def test_its_first_principal_comes_back_and_keeps_it(calls: Calls) -> None:
 
     assert [type(event) for event in calls.join("i1", fresh="i1-x")] == [StaticMemberReplaced]
     assert calls.member("i1-x").principal == OWNER
+
+
+def test_a_described_member_says_to_whom_its_instance_id_belongs(calls: Calls) -> None:
+    """Else nobody could tell why another principal is refused; an admin's join makes it its own."""
+    calls.stable("i1")
+    [before] = queries.describe_group(calls.core.state, GROUP).members
+    calls.principal = "root"
+    calls.join("i1", fresh="i1-x")
+    [after] = queries.describe_group(calls.core.state, GROUP).members
+
+    assert (before.principal, after.principal) == (OWNER, "root")
 
 
 def test_an_instance_id_is_free_when_its_member_is_gone(calls: Calls) -> None:

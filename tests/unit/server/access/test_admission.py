@@ -123,3 +123,21 @@ def test_the_audit_has_who_was_refused_and_what_an_administrator_read(tmp_path: 
 
 def test_every_call_that_is_audited_is_in_the_table() -> None:
     assert set(TABLE) >= READS
+
+
+def test_who_may_describe_a_group_sees_its_members_principals_and_nobody_else_does() -> None:
+    """Principals are names of others: who may not read the group gets nothing of it."""
+
+    async def story() -> None:
+        async with served() as node:
+            await joined(node)
+            asked = a.DescribeGroupsRequest(groups=["g"])
+            [seen] = (await node.admin.DescribeGroups(asked)).groups
+            node.replica.slip_in("", AclsChanged((), (MEMBERS,)))
+            [refused] = (await node.admin.DescribeGroups(asked)).groups
+
+        assert [member.holdfast.principal for member in seen.members] == ["anonymous"]
+        assert refused.error_code == REFUSED
+        assert not refused.members
+
+    asyncio.run(story())

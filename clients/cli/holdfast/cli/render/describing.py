@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CONSUMER: Final = "consumer"
 SILENT_SHARE: Final = 2
 """A member is shown as silent when half of its session is over: it sends 3 heartbeats in one."""
+_COLUMNS: Final = (
+    *("INSTANCE", "MEMBER", "CLIENT", "PRINCIPAL", "HOST", "SESSION", "TOKEN", "OWNS", "NOTE"),
+)
 
 
 def show(response: a.DescribeGroupsResponse) -> None:
@@ -37,7 +40,7 @@ def _show(found: a.DescribedGroup, present: Now) -> None:
         say(line)
     if found.members:
         table(
-            ("INSTANCE", "MEMBER", "CLIENT", "HOST", "SESSION", "TOKEN", "OWNS", "NOTE"),
+            _COLUMNS,
             (_member(found, member) for member in found.members),
         )
     for rebalance in found.holdfast.rebalances:
@@ -65,6 +68,7 @@ def _member(found: a.DescribedGroup, member: a.DescribedGroupMember) -> tuple[ob
         member.group_instance_id or "-",
         member.member_id,
         member.client_id,
+        extra.principal or "-",
         member.client_host,
         span(extra.session_timeout_ms),
         extra.fencing_token if extra.HasField("fencing_token") else "-",

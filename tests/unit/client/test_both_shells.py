@@ -244,7 +244,7 @@ def test_what_describes_a_connection_cannot_be_given_to_a_member_on_one(shell: S
 @pytest.mark.parametrize("name", ["Admin", "Connection", "Member", "Members"])
 def test_both_shells_have_the_same_public_names(name: str) -> None:
     def names(cls: type) -> set[str]:
-        return {name for name in vars(cls) if not name.startswith("_")}
+        return {name for name in dir(cls) if not name.startswith("_")}
 
     # Of a connection, what members take from it is not for users, and differs.
     inner = {"caller", "heartbeats", "attach", "detach", "shared"}

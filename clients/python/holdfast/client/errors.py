@@ -131,6 +131,10 @@ class InvalidArgument(Rejected):
     """The request breaks a rule or a limit; repeating it unchanged cannot help."""
 
 
+class NotYet(Rejected):
+    """A change of nodes is refused as things stand; the same call may be carried out later."""
+
+
 class ServerDefect(Rejected):
     """A defect in the service, which has written an alarm. Nothing was changed."""
 

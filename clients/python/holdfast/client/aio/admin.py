@@ -33,7 +33,8 @@ from holdfast.client._translate.call_arguments import (
     settings_to_alter,
     words_listed,
 )
-from holdfast.client.errors import HoldfastError, from_code
+from holdfast.client.aio.cluster_admin import ClusterAdmin
+from holdfast.client.errors import HoldfastError, NotYet, from_code
 from holdfast.v1 import admin_pb2, extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
@@ -60,7 +61,7 @@ OffsetAnswer = TypeVar(
 )
 
 
-class Admin:
+class Admin(ClusterAdmin):
     """`async with Admin(endpoints) as admin`.
 
     Every method raises Unavailable or OutcomeUnknown when the cluster cannot be reached within
@@ -399,7 +400,10 @@ def _raise_refusal(response: Any) -> None:  # noqa: ANN401 - any response of the
     code = getattr(response, "error_code", ErrorCode.ERROR_CODE_NONE)
     if code != ErrorCode.ERROR_CODE_NONE:
         subject = type(response).__name__.removesuffix("Response")
-        raise from_code(code, subject=subject, message=response.holdfast.message)
+        refused = from_code(code, subject=subject, message=response.holdfast.message)
+        if getattr(response, "may_pass_later", False):
+            raise NotYet(str(refused), code=code)
+        raise refused
 
 
 def _refusal(code: ErrorCode.ValueType, subject: str, message: str = "") -> HoldfastError | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.client.aio.admin import OffsetResults, Results
     from holdfast.client.aio.options import AdminOptions
     from holdfast.client.errors import HoldfastError
-    from holdfast.v1 import admin_pb2
+    from holdfast.v1 import admin_pb2, events_pb2
 
 
 class Admin:
@@ -147,3 +147,49 @@ class Admin:
     def transfer_leadership(self, node: str = "") -> str:
         """Transfer the leadership to a node (empty: to the best one); return the new leader."""
         return THREAD.run(self._admin.transfer_leadership(node))
+
+    def add_node(self, name: str, *, client_address: str, peer_address: str) -> bool:
+        """Have a new node get the log; return whether this call added it."""
+        return THREAD.run(
+            self._admin.add_node(name, client_address=client_address, peer_address=peer_address)
+        )
+
+    def promote_node(self, name: str) -> bool:
+        """Make a learner a voter; return whether this call did."""
+        return THREAD.run(self._admin.promote_node(name))
+
+    def remove_node(self, name: str) -> bool:
+        """Let a node go for good; return whether this call removed it."""
+        return THREAD.run(self._admin.remove_node(name))
+
+    def finish_upgrade(self) -> int:
+        """Raise the level to the newest at which all nodes can run; return the level in force."""
+        return THREAD.run(self._admin.finish_upgrade())
+
+    def describe_acls(self, principal: str | None = None) -> admin_pb2.DescribeAclsResponse:
+        """Describe grants and the mode in force."""
+        return THREAD.run(self._admin.describe_acls(principal))
+
+    def alter_acls(
+        self,
+        *,
+        granted: Iterable[events_pb2.Acl] = (),
+        revoked: Iterable[events_pb2.Acl] = (),
+        mode: str | None = None,
+    ) -> None:
+        """Grant and revoke, or set the mode: all of it or nothing."""
+        THREAD.run(self._admin.alter_acls(granted=granted, revoked=revoked, mode=mode))
+
+    def test_acl(self, principal: str, call: str, name: str = "") -> admin_pb2.TestAclResponse:
+        """Tell whether a principal may make a call on a group or topic, and why."""
+        return THREAD.run(self._admin.test_acl(principal, call, name))
+
+    def describe_revocations(self) -> list[events_pb2.Revocation]:
+        """List the certificates that are refused."""
+        return THREAD.run(self._admin.describe_revocations())
+
+    def alter_revocations(
+        self, *, revoked: Iterable[events_pb2.Revocation] = (), lifted: Iterable[str] = ()
+    ) -> None:
+        """Revoke certificates, and lift revocations: all of it or nothing."""
+        THREAD.run(self._admin.alter_revocations(revoked=revoked, lifted=lifted))

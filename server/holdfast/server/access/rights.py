@@ -19,6 +19,7 @@ from holdfast.coordinator.model.access import (
     RANKS,
     TOPIC,
 )
+from holdfast.coordinator.model.text import WHOLE_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 KNOWN_MAX: Final = 4_096
 """Names of a kind whose ranks are kept: a caller may name any number of them."""
+KEPT_LENGTH_MAX: Final = WHOLE_MAX
+"""Characters of a name whose rank is kept: one that is longer names nothing that there is. Requests
+are refused for want of a grant before their texts are measured, and a name may fill one."""
 
 
 class _OfKind:
@@ -56,6 +60,8 @@ class _OfKind:
     def _found(self, name: str) -> int:
         ranks = [self._prefixes.get(name[:length], NOTHING) for length in self._lengths]
         found = max((self._exact.get(name, NOTHING), *ranks))
+        if len(name) > KEPT_LENGTH_MAX:
+            return found
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
         self._known[name] = found

@@ -59,6 +59,19 @@ def test_a_caller_that_names_ever_more_things_does_not_fill_the_memory(
     assert len(compiled._made) <= 10
 
 
+def test_names_that_are_too_long_for_anything_are_not_kept() -> None:
+    """A join may be as long as an entry of the log, and nearly all of it may be the name.
+
+    Thousands of these, kept, would fill the node's memory for a caller without any grant.
+    """
+    compiled = ByPrincipal([Acl("a", READER, GROUP, "g*")])
+    for number in range(100):
+        assert compiled.of("a").rank(GROUP, f"g{number}" * 1_000) == RANKS[READER]
+        assert compiled.of("a").rank(GROUP, f"x{number}" * 1_000) == NOTHING
+
+    assert sum(map(len, compiled.of("a")._groups._known)) == 0
+
+
 def test_a_name_costs_no_more_with_many_prefixes_than_with_few() -> None:
     """ADR 30: a look-up. A call may name thousands of things, all in one turn of the loop."""
 

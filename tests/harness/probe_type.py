@@ -87,7 +87,7 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         weigh_member=lambda _member: 100,
         growth=_never,
         is_empty=lambda group: group.state == IDLE,
-        may_commit=lambda _group, _command: None,
+        may_commit=lambda _state, _group, _command: None,
         may_fetch=lambda _group, _fetcher: None,
         expiry_rule=lambda _group: "",
         tells_topics=lambda _group: True,

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.coordinator.model.replies import Reply
+    from holdfast.coordinator.model.state import State
     from holdfast.coordinator.model.stored_replies import StoredReply
     from holdfast.coordinator.model.volatile import Volatile
     from holdfast.coordinator.structures.pmap import PMap
@@ -123,13 +124,18 @@ def _is_empty(group: ClassicGroup) -> bool:
     return group.state == EMPTY
 
 
-def _may_commit(group: ClassicGroup, command: CommitOffsets) -> Rejection | None:
-    """Say why this caller may not commit to this group now; the order of checks is Kafka's."""
+def _may_commit(state: State, group: ClassicGroup, command: CommitOffsets) -> Rejection | None:
+    """Say why this caller may not commit to this group now; the order of checks is Kafka's.
+
+    A commit as a static member is of its principal alone: it would also renew its session.
+    """
     if command.generation < 0 and group.state == EMPTY:
         return None  # K-C11: the ids are not looked at at all
     if command.generation < 0 and not command.member_id and command.instance_id is None:
         return UnknownMemberId(command.member_id)  # K-J5
     stranger = identity.check(group, command.member_id, command.instance_id)  # K-C8, K-C9
+    meant = identity.instance_meant(group, command.member_id, command.instance_id)
+    stranger = stranger or identity.of_another(state, group, meant, command.caller.principal)
     if stranger:
         return stranger
     if command.generation != group.generation:

@@ -112,8 +112,8 @@ class GroupType(Generic[D]):
     # Questions of other rooms.
     is_empty: Callable[[Group[Any]], bool]
     """It has no members and forms no generation, so it may be deleted."""
-    may_commit: Callable[[Group[Any], CommitOffsets], Rejection | None]
-    """Why a caller may not commit offsets now (K-J1 to K-J8)."""
+    may_commit: Callable[[State, Group[Any], CommitOffsets], Rejection | None]
+    """Why a caller may not commit offsets now (K-J1 to K-J8); the state has who may do what."""
     may_fetch: Callable[[Group[Any], Fetcher], Rejection | None]
     """Why a caller may not read offsets; it names a member, or is an onlooker (KIP-848)."""
     expiry_rule: Callable[[Group[Any]], str]

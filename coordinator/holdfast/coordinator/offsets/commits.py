@@ -125,7 +125,7 @@ def _commit_refusal(draft: Draft, command: CommitOffsets) -> Rejection | None:
     """Say why this caller may not commit now: a generation needs a group, whose type decides."""
     if draft.found is None:
         return GroupIdNotFound(command.group_id) if command.generation >= 0 else None
-    return draft.group_type.may_commit(draft.found, command)
+    return draft.group_type.may_commit(draft.state, draft.found, command)
 
 
 def _commit_rule(command: CommitOffsets) -> str:

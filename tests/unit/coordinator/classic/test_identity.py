@@ -8,14 +8,24 @@ from harness.calls import GROUP, Calls
 from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.model import access
 from holdfast.coordinator.model.access import ADMIN, DENY, DRY_RUN, MEMBER, Acl, administrator
-from holdfast.coordinator.model.commands import AlterAcls, Caller, LeavingMember
+from holdfast.coordinator.model.commands import (
+    AlterAcls,
+    Caller,
+    CommitOffsets,
+    CreateTopics,
+    LeavingMember,
+)
 from holdfast.coordinator.model.events import (
     Event,
     InstanceReleased,
     MembersRemoved,
+    OffsetCommitted,
+    OffsetsCommitted,
     StaticMemberReplaced,
+    TopicSize,
 )
-from holdfast.coordinator.model.rejections import InstanceForbidden
+from holdfast.coordinator.model.rejections import InstanceForbidden, Rejection
+from holdfast.coordinator.model.replies import OffsetsReply
 
 OWNER, OTHER = "user", "mallory"
 
@@ -102,6 +112,51 @@ def test_another_principal_neither_takes_its_member_out_nor_releases_it(calls: C
         assert isinstance(calls.left().members[0].error, InstanceForbidden)
     assert calls.heartbeat("i1-1", release=True) == ()
     assert isinstance(calls.beat().error, InstanceForbidden)
+
+
+@pytest.mark.parametrize("instance_id", [None, "i1"])
+def test_another_principal_does_not_commit_as_its_member(
+    calls: Calls, instance_id: str | None
+) -> None:
+    """It would write over its offsets, and renew the session of a member that is dead."""
+    calls.core.submit(CreateTopics(calls.caller(), (TopicSize("t", 1),)))
+    calls.stable("i1", "i2")
+    renewed = calls.volatile.renewals
+    calls.principal = OTHER
+
+    assert commit(calls, instance_id) == ()
+    assert isinstance(committed(calls), InstanceForbidden)
+    assert calls.volatile.renewals == renewed
+    calls.principal = OWNER
+    assert kinds(commit(calls, instance_id)) == [OffsetsCommitted]
+    assert committed(calls) is None
+
+
+def test_another_principal_commits_as_its_own_member_and_where_nobody_is(calls: Calls) -> None:
+    """The rule is about static members alone: a group's other callers go on as before."""
+    calls.core.submit(CreateTopics(calls.caller(), (TopicSize("t", 1),)))
+    calls.principal = OTHER
+    offsets = (OffsetCommitted("t", 0, 7, -1, ""),)
+    calls.submit(CommitOffsets(calls.caller(), GROUP, -1, "", None, offsets))
+    assert committed(calls) is None
+
+    calls.principal = OWNER
+    calls.stable("i1")
+    calls.principal = OTHER
+    calls.submit(AlterAcls(Caller(0), (Acl(OTHER, ADMIN, access.GROUP, GROUP),), ()))
+    assert kinds(commit(calls, "i1")) == [OffsetsCommitted]
+
+
+def commit(calls: Calls, instance_id: str | None) -> tuple[Event, ...]:
+    offsets = (OffsetCommitted("t", 0, 7, -1, ""),)
+    made = CommitOffsets(calls.caller(), GROUP, 1, "i1-1", instance_id, offsets)
+    return calls.submit(made)
+
+
+def committed(calls: Calls) -> Rejection | None:
+    reply = calls.reply()
+    assert isinstance(reply, OffsetsReply), reply
+    return reply.partitions[0].error
 
 
 def test_an_operator_may_take_any_member_out(calls: Calls) -> None:

@@ -167,7 +167,7 @@ def test_the_type_says_who_may_commit_and_evolve_is_everybodys(
     state = state_of(probe(), monkeypatch)
     taken = decide(state, Volatile(), commit)
     stranger = UnknownMemberId("m")
-    state = state_of(probe(may_commit=lambda _group, _command: stranger), monkeypatch)
+    state = state_of(probe(may_commit=lambda _state, _group, _command: stranger), monkeypatch)
     refused = decide(state, Volatile(), commit)
 
     assert [each.event for each in taken.events] == [OffsetsCommitted((place,))]

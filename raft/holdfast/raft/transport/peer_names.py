@@ -18,12 +18,13 @@ OLD_PREFIX: Final = f"{SCHEME}node/"
 """The prefix of a node's name in certificates of Holdfast 0.1; it names no cluster."""
 _SEGMENTS: Final = 3
 """Of a node's name behind the scheme: the cluster, `node`, and the node."""
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     ValueError,
     x509.DuplicateExtension,
     x509.InvalidVersion,
     x509.UnsupportedGeneralNameType,
 )
+"""What reading a certificate's extensions raises if they are broken."""
 
 
 def node_uri(cluster_id: str, node: str) -> str:
@@ -79,7 +80,7 @@ def uris_of(pem: bytes) -> frozenset[str]:
         names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return frozenset()
-    except _UNREADABLE:
+    except UNREADABLE:
         return frozenset()
     return frozenset(names.get_values_for_type(x509.UniformResourceIdentifier))
 
@@ -93,7 +94,7 @@ def is_for_clients(pem: bytes) -> bool:
     try:
         extensions = x509.load_pem_x509_certificate(pem).extensions
         usages = set(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
-    except (x509.ExtensionNotFound, *_UNREADABLE):
+    except (x509.ExtensionNotFound, *UNREADABLE):
         return False
     return not usages & {
         ExtendedKeyUsageOID.SERVER_AUTH,

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 import grpc
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.x509.oid import ExtensionOID, NameOID
+from cryptography.x509.oid import NameOID
 
+from holdfast.raft.transport.peer_names import UNREADABLE
 from holdfast.server.config.node_config import ANONYMOUS
 from holdfast.server.config.token_settings import TOKEN_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from holdfast.server.security.credentials import Credentials
 
@@ -95,22 +96,28 @@ def principal_of(pem: bytes) -> str:
 def principal_in(certificate: x509.Certificate) -> str:
     """Return a certificate's first URI, else DNS name, else common name, else its SHA-256.
 
-    Never `anonymous`, who may be an administrator since the time before the cluster had TLS.
+    Never `anonymous`, who may be an administrator since the time before the cluster had TLS. An
+    empty name is none. Of names that cannot be read none counts, the common name neither: one of
+    the others would have come before it.
     """
     try:
-        names = certificate.extensions.get_extension_for_oid(
-            ExtensionOID.SUBJECT_ALTERNATIVE_NAME
-        ).value
+        named = next((name for name in _names_in(certificate) if name), "")
+    except UNREADABLE:
+        named = ""
+    return _certified(named) if named else f"{_CERTIFIED}{certificate.fingerprint(SHA256()).hex()}"
+
+
+def _names_in(certificate: x509.Certificate) -> Iterator[str]:
+    """Yield what may name a caller, the first choice first; raises one of `UNREADABLE`."""
+    try:
+        extensions = certificate.extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         names = x509.SubjectAlternativeName([])
-    assert isinstance(names, x509.SubjectAlternativeName)  # noqa: S101 - what this OID means
     for kind in (x509.UniformResourceIdentifier, x509.DNSName):
-        found = names.get_values_for_type(kind)
-        if found:
-            return _certified(str(found[0]))
-    common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    named = str(common[0].value) if common else ""
-    return _certified(named) if named else f"{_CERTIFIED}{certificate.fingerprint(SHA256()).hex()}"
+        yield from map(str, names.get_values_for_type(kind))
+    for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
+        yield str(each.value)
 
 
 def _certified(name: str) -> str:

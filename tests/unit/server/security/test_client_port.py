@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtensionOID, NameOID
 
 from holdfast.server.config.node_config import ANONYMOUS, ConfigError, Tls
 from holdfast.server.security.certificates import issue, make_authority
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def certificate(common_name: str, *names: x509.GeneralName) -> bytes:
-    """A certificate that signs itself, with these alternative names."""
+def certificate(
+    common_name: str, *names: x509.GeneralName, extension: x509.ExtensionType | None = None
+) -> bytes:
+    """A certificate that signs itself, with these alternative names, or with an extension."""
     key = ec.generate_private_key(ec.SECP256R1())
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)] if common_name else []
     name = x509.Name(attributes)
@@ -41,6 +43,8 @@ def certificate(common_name: str, *names: x509.GeneralName) -> bytes:
     )
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    if extension:
+        builder = builder.add_extension(extension, critical=False)
     made = builder.sign(key, hashes.SHA256())
     return made.public_bytes(serialization.Encoding.PEM)
 
@@ -55,6 +59,9 @@ DNS = x509.DNSName("worker.example")
         ((DNS, URI), "cn", "spiffe://org/worker"),
         ((DNS,), "cn", "worker.example"),
         ((), "cn", "cn"),
+        ((x509.UniformResourceIdentifier(""), URI), "cn", "spiffe://org/worker"),
+        ((x509.UniformResourceIdentifier(""), DNS), "cn", "worker.example"),
+        ((x509.DNSName(""),), "cn", "cn"),
     ],
 )
 def test_the_principal_is_the_first_uri_then_dns_name_then_common_name(
@@ -106,3 +113,21 @@ def test_a_missing_file_is_told_with_its_path(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"gone\.pem"):
         read_credentials(Tls(gone, gone, gone))
+
+
+BROKEN = {
+    "a URI that is no ASCII": b"\x86\x02\xff\xfe",
+    "a kind that nobody reads": b"\xa3\x02\x30\x00" + b"\x86\x02a:",
+}
+"""Content of subject alternative names that OpenSSL lets pass, and that cannot be read."""
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
+def test_of_names_that_cannot_be_read_none_counts(content: bytes) -> None:
+    """Else each call would fail inside, with a traceback in the node's log: a caller fills it."""
+    names = b"\x30" + bytes([len(content)]) + content
+    oid = ExtensionOID.SUBJECT_ALTERNATIVE_NAME
+    pem = certificate("cn", extension=x509.UnrecognizedExtension(oid, names))
+
+    digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.decode())).hexdigest()
+    assert principal_of(pem) == f"certificate:{digest}"

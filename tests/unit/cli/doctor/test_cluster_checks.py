@@ -179,6 +179,20 @@ def test_s25_the_silence_of_who_has_no_vote_costs_no_majority() -> None:
     assert ("quorum", "error", "b") in found(nodes)
 
 
+def test_s25_who_votes_is_not_told_by_a_node_of_before_a_restore() -> None:
+    """A restored cluster counts its changes anew: the recovery number says who is newer."""
+    nodes = seen()
+    nodes[2] = Seen("c", "c:7400", None)
+    for place in (0, 1):
+        of(nodes, place).recovery_number = 1
+    stray = answer("old")
+    stray.recovery_number, stray.membership_index = 0, 7
+    del stray.nodes[1:]
+    nodes.append(Seen("old", "old:7400", stray))
+
+    assert ("quorum", "warning", "c") in found(nodes), "of three nodes one is silent"
+
+
 def test_a_clock_that_was_read_slowly_is_not_called_wrong() -> None:
     """The answer may have been made at any time between the question and its arrival."""
     nodes = seen()

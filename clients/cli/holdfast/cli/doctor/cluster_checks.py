@@ -17,6 +17,7 @@ from holdfast.cli.doctor.machine_checks import (
     sync_time,
 )
 from holdfast.cli.doctor.machine_facts import Machine
+from holdfast.cli.nodes.every_node import newest
 from holdfast.cli.render.disk_outlook import disk
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def _quorum(seen: Sequence[Seen], answers: Sequence[Described]) -> Iterator[Find
 def _voters(seen: Sequence[Seen], answers: Sequence[Described]) -> tuple[int, set[str]]:
     """Return how many nodes vote, and whose silence costs no vote: learners', removed nodes' (S25).
 
-    Of what nodes tell of this, the newest is true; if none tells anything, all count.
+    Of what nodes tell of this, the newest news is true; if none tells anything, all count.
     """
-    told = max(answers, key=lambda one: one.membership_index, default=None)
+    told = newest(answers)
     if told is None:
         return len(seen), set()
     learners = {node.name for node in told.nodes if node.standing == "learner"}

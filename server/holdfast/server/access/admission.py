@@ -33,6 +33,11 @@ UNLIMITED: Final = frozenset(
 )
 """Calls that limits of principals do not count here: a refused heartbeat would end a session, and
 the calls on streams are counted one by one, where they are taken apart."""
+RAISING: Final = frozenset(
+    {"GroupService.FindCoordinator", "AdminService.DescribeCluster"}
+    | {"AdminService.DescribeSettings", "AdminService.AlterSettings"}
+)
+"""Calls by which a limit is found and raised; who may raise one is never kept from them by it."""
 NAMED_MAX: Final = 3
 """Things that a record of the audit names."""
 OURS: Final = "holdfast.v1."
@@ -93,7 +98,7 @@ class Admission:
             self._trail.denied(principal, _call(method), "", error.sentence)
             raise
         if self._limits.on and method not in UNLIMITED:
-            self._limits.take(self._callers.principal(context), request.ByteSize())
+            self._count(method, self._callers.principal(context), request.ByteSize())
         if self._gate.open:
             return
         line, call = line_of(method), _call(method)
@@ -103,6 +108,11 @@ class Admission:
             self._gate.check(self._callers.principal(context), call, need, name, request)
         if method in READS:
             self._note(call, request, context)
+
+    def _count(self, method: str, principal: str, size: int) -> None:
+        """Raise CallFailed for a call that is one too many of its principal."""
+        if method not in RAISING or not self._gate.rules(principal):
+            self._limits.take(principal, size)
 
     def _note(self, call: str, request: Any, context: Context) -> None:  # noqa: ANN401 - as above
         """Note what an administrator reads: it leaves nothing on the log."""

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
-from holdfast.coordinator.model.access import CLUSTER, DENY, EVERYONE, GROUP, TOPIC
+from holdfast.coordinator.model.access import (
+    ADMIN,
+    CLUSTER,
+    DENY,
+    EVERYONE,
+    GROUP,
+    RANKS,
+    TOPIC,
+)
 from holdfast.coordinator.model.text import truncate
 from holdfast.server.access.dry_run import DryRun
 from holdfast.server.access.rights import ByPrincipal
@@ -120,6 +128,12 @@ class Gate:
             thing = thing_of(need, min(found)) + more
             self._trail.denied(principal, call, thing, f"needs the role {need.role}")
         return found
+
+    def rules(self, principal: str) -> bool:
+        """Return whether a principal may change what holds for the whole cluster."""
+        if self._state().access_mode != DENY:
+            return True
+        return self.granted(principal, CLUSTER) >= RANKS[ADMIN]
 
     def granted(self, principal: str, kind: str, name: str = "") -> int:
         """Return the rank that the grants give a principal on a thing, whatever the mode is."""

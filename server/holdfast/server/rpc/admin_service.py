@@ -253,6 +253,7 @@ class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
     ) -> a.DescribeSettingsResponse:
         """Show the settings that are kept in the log."""
         del context
+        admin.check_scope(request)
         state, extras = await self._reads.state(request.holdfast)
         return views.settings(state, request, extras)
 

@@ -208,6 +208,15 @@ def _without_groups(
     return replies.NamedResult(result.name, replace(error, group_ids=shown))
 
 
+def check_scope(request: a.DescribeSettingsRequest | a.AlterSettingsRequest) -> None:
+    """Raise CallFailed for a group without a name: it would be read as the cluster.
+
+    Who may touch all groups need not be one who may touch the cluster.
+    """
+    if request.HasField("group_id") and not request.group_id:
+        raise malformed("group_id", "is set but empty; name a group, or leave it out")
+
+
 def alter_settings(request: a.AlterSettingsRequest, caller: c.Caller) -> c.AlterSettings:
     """Translate AlterSettings, of the cluster or of one group, to its command."""
     changes = (
@@ -216,8 +225,7 @@ def alter_settings(request: a.AlterSettingsRequest, caller: c.Caller) -> c.Alter
         )
         for s in request.settings
     )
-    if request.HasField("group_id") and not request.group_id:
-        raise malformed("group_id", "is set but empty; name a group, or leave it out")
+    check_scope(request)
     return c.AlterSettings(caller, request.group_id, tuple(changes))
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from holdfast.coordinator.model.access import DENY, MEMBER, READER, Acl, administrator
+import grpc
+import pytest
+
+from holdfast.coordinator.model.access import DENY, MEMBER, OPERATOR, READER, Acl, administrator
 from holdfast.coordinator.model.access import GROUP as KIND
 from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged, LevelRaised
 from holdfast.server.access.table import READS, TABLE
@@ -139,5 +142,24 @@ def test_who_may_describe_a_group_sees_its_members_principals_and_nobody_else_do
         assert [member.holdfast.principal for member in seen.members] == ["anonymous"]
         assert refused.error_code == REFUSED
         assert not refused.members
+
+    asyncio.run(story())
+
+
+def test_a_right_on_all_groups_is_none_on_the_settings_of_the_cluster() -> None:
+    """A group without a name would be read as the cluster."""
+
+    async def story() -> None:
+        async with served() as node:
+            await joined(node)
+            node.replica.slip_in("", AclsChanged((Acl("anonymous", OPERATOR, KIND, "*"),), ()))
+            nameless = a.DescribeSettingsRequest(group_id="")
+
+            with pytest.raises(grpc.aio.AioRpcError, match="set but empty") as refused:
+                await node.admin.DescribeSettings(nameless)
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+            named = await node.admin.DescribeSettings(a.DescribeSettingsRequest(group_id="g"))
+            assert named.settings
 
     asyncio.run(story())

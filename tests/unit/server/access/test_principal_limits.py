@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from holdfast.coordinator.model.events import SettingChange, SettingsChanged
+from holdfast.coordinator.model.access import CLUSTER, DENY, READER, Acl, administrator
+from holdfast.coordinator.model.events import (
+    AccessModeChanged,
+    AclsChanged,
+    Event,
+    LevelRaised,
+    SettingChange,
+    SettingsChanged,
+)
 from holdfast.coordinator.model.state import Settings, State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.server.access import principal_limits
@@ -157,6 +165,50 @@ def test_a_call_too_many_is_refused_and_a_heartbeat_never_is() -> None:
             assert refused == (EXHAUSTED, {OUTCOME_KEY: "not-applied"})
             for _ in range(3):
                 assert (await node.group.Heartbeat(beat(member))).error_code == 0
+
+    asyncio.run(story())
+
+
+RAISE = a.AlterSettingsRequest(
+    settings=[a.SettingToAlter(name="principal.calls_per_second_max", value="0")]
+)
+
+
+def test_who_may_raise_a_limit_is_never_kept_from_it_by_the_limit() -> None:
+    """Nor from what is needed to find the node and the setting. All other calls count."""
+
+    async def story(*mode: Event) -> None:
+        async with served() as node:
+            await limit(node, "calls_per_second_max", 1)
+            node.replica.slip_in("", *mode)
+            await node.admin.ListGroups(a.ListGroupsRequest())
+            for _ in range(3):
+                await node.admin.DescribeCluster(a.DescribeClusterRequest())
+                await node.group.FindCoordinator(g.FindCoordinatorRequest())
+                await node.admin.DescribeSettings(a.DescribeSettingsRequest())
+            assert (await ended(node.admin.ListGroups(a.ListGroupsRequest())))[0] is EXHAUSTED
+
+            await node.admin.AlterSettings(RAISE)
+
+            for _ in range(3):
+                await node.admin.ListGroups(a.ListGroupsRequest())
+
+    asyncio.run(story())
+    deny = (LevelRaised(2), AclsChanged((administrator("anonymous"),), ()), AccessModeChanged(DENY))
+    asyncio.run(story(*deny))
+
+
+def test_who_may_not_raise_a_limit_is_kept_to_it_in_all_its_calls() -> None:
+    async def story() -> None:
+        async with served() as node:
+            await limit(node, "calls_per_second_max", 1)
+            reader = Acl("anonymous", READER, CLUSTER, "")
+            granted = AclsChanged((administrator("root"), reader), ())
+            node.replica.slip_in("", LevelRaised(2), granted, AccessModeChanged(DENY))
+            await node.admin.DescribeSettings(a.DescribeSettingsRequest())
+
+            refused = await ended(node.admin.DescribeSettings(a.DescribeSettingsRequest()))
+            assert refused[0] is EXHAUSTED
 
     asyncio.run(story())
 

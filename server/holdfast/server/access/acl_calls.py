@@ -6,10 +6,12 @@ may not know of.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator.model.access import ADMIN, CLUSTER, OPEN, RANKS, Acl, covers
 from holdfast.coordinator.model.commands import AlterAcls
+from holdfast.coordinator.model.text import truncate
 from holdfast.server.access.table import TABLE, need_of
 from holdfast.server.guard.answer_size import Room
 from holdfast.server.translate import limits
@@ -67,9 +69,7 @@ class AclCalls:
             self._gate.check(caller, "TestAcl", need_of("AdminService.TestAcl"))
         methods = [name for name in TABLE if name.partition(".")[2] == request.call]
         if not methods:
-            extras.message = (
-                f"there is no call {request.call!r}; `holdfast acl test --help` has all"
-            )
+            extras.message = _no_call(request.call)
             return a.TestAclResponse(error_code=e.ERROR_CODE_INVALID_REQUEST, holdfast=extras)
         need = _asked(methods[0], request.name)
         mode = state.access_mode or OPEN
@@ -93,6 +93,14 @@ class AclCalls:
     def _rules(self, state: State, caller: str) -> bool:
         """Return whether the caller sees everything, as everybody does where nothing is refused."""
         return not state.access_mode or self._gate.granted(caller, CLUSTER) == RANKS[ADMIN]
+
+
+def _no_call(name: str) -> str:
+    calls = sorted({method.partition(".")[2] for method in TABLE})
+    by_small = {call.lower(): call for call in calls}
+    near = get_close_matches(name.lower(), by_small, n=1)
+    meant = f" Did you mean {by_small[near[0]]}?" if near else ""
+    return f"there is no call {truncate(name)!r}.{meant} There are: {', '.join(calls)}"
 
 
 def _asked(method: str, name: str) -> Need | None:

@@ -9,7 +9,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.storage.directory.data_directory import AUDIT_FOLDER
+from holdfast.storage.directory.data_directory import AUDIT_FOLDER, LOCK_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -105,6 +105,11 @@ def _make_room(files: Iterable[Path], bytes_max: int) -> None:
 def _files(folder: Path) -> list[Path]:
     """Return the files, the oldest first."""
     return sorted(folder.glob(_PATTERN))
+
+
+def is_of_a_node(directory: Path) -> bool:
+    """Return whether a node keeps its data here, or an audit."""
+    return any((directory / name).exists() for name in (AUDIT_FOLDER, LOCK_NAME))
 
 
 def read(data_directory: Path) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from holdfast.cli.main import main
 from holdfast.server.audit.files import FOLDER, AuditFiles
+from holdfast.storage.directory.data_directory import LOCK_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,5 +81,18 @@ def test_what_is_no_time_is_refused(place: Path) -> None:
     assert "neither a time" in audit(place, "--since", "yesterday", code=2).stderr
 
 
+def test_a_directory_in_which_no_node_keeps_anything_is_not_taken_for_a_clean_audit(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "data").mkdir()
+
+    told = audit(tmp_path, code=1).stderr
+
+    assert "is no data directory of a node" in told
+    assert f"node.data_dir, as {tmp_path / 'data'}" in told
+
+
 def test_a_node_that_refused_nobody_has_nothing_to_show(tmp_path: Path) -> None:
+    (tmp_path / LOCK_NAME).touch()
+
     assert shown(tmp_path) == []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from click.testing import CliRunner
 
 from holdfast.cli.commands import doctor as command
-from holdfast.cli.doctor.findings import ERROR, WARNING, Finding
+from holdfast.cli.doctor.findings import ERROR, OF_VIEWS, WARNING, Finding, Report
 from holdfast.cli.main import main
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ BAD = Finding("quorum", ERROR, "", "no node leads", "nothing is served", "start 
 def ended(
     monkeypatch: pytest.MonkeyPatch, *found: Finding, options: tuple[str, ...] = ()
 ) -> Result:
-    monkeypatch.setattr(command, "_in_the_cluster", lambda _: list(found))
+    monkeypatch.setattr(command, "_in_the_cluster", lambda _: Report(list(found), OF_VIEWS))
     return CliRunner().invoke(main, ["doctor", "--address", "a:7400", *options])
 
 
@@ -41,7 +41,7 @@ def test_a_finding_says_what_why_and_what_to_do_errors_first(
         "    people read it.",
         "    To do: run chrony.",
     ]
-    assert "errors: 1, warnings: 1; checked: quorum, versions" in shown.stdout
+    assert "errors: 1, warnings: 1; checked: quorum, versions, rights\n" in shown.stdout
 
 
 def test_errors_end_it_with_1_and_warnings_only_if_that_is_asked_for(
@@ -56,7 +56,8 @@ def test_errors_end_it_with_1_and_warnings_only_if_that_is_asked_for(
 def test_a_program_gets_one_object(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = ended(monkeypatch, BAD, options=("--json",))
 
-    assert json.loads(shown.stdout) == {"findings": [BAD._asdict()]}
+    checked = ["quorum", "versions", "rights"]
+    assert json.loads(shown.stdout) == {"findings": [BAD._asdict()], "checked": checked}
     assert shown.exit_code == 1
 
 
@@ -71,6 +72,8 @@ def test_a_configuration_that_is_refused_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "node.toml").write_text('[node]\nname = "a"\n')
     shown = CliRunner().invoke(main, ["doctor", "--config", str(tmp_path / "node.toml"), "--json"])
 
-    (found,) = json.loads(shown.stdout)["findings"]
+    told = json.loads(shown.stdout)
+    (found,) = told["findings"]
+    assert told["checked"] == ["settings"], "nothing else could be looked at"
     assert (found["check"], found["severity"]) == ("settings", "error")
     assert "is missing" in found["what"]

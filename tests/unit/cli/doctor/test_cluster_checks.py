@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.cli.doctor.cluster_checks import BEHIND_MAX, SKEW_MS, Seen, findings_of
+from holdfast.cli.doctor.cluster_checks import BEHIND_MAX, SKEW_MS, Seen, findings_of, report_on
+from holdfast.cli.doctor.findings import CHECKS, Report
 from holdfast.v1.admin_pb2 import (
     CertificateFact,
     DescribeClusterResponse,
@@ -202,12 +203,19 @@ def test_a_clock_that_was_read_slowly_is_not_called_wrong() -> None:
     assert found(nodes) == []
 
 
-def test_a_caller_who_is_no_reader_learns_nothing_of_machines_and_is_told_nothing_wrong() -> None:
+def test_what_a_caller_without_the_right_is_not_told_of_is_not_called_well() -> None:
     nodes = seen()
     for place in range(3):
         of(nodes, place).ClearField("facts")
 
-    assert found(nodes) == []
+    report = report_on(nodes, NOW_MS)
+
+    assert [each[:3] for each in report.findings] == [("rights", "warning", "a, b, c")]
+    assert report.checked == ["quorum", "versions", "rights"]
+
+
+def test_all_checks_are_made_where_nodes_tell_of_their_machines() -> None:
+    assert report_on(seen(), NOW_MS) == Report([], frozenset(CHECKS))
 
 
 @pytest.mark.parametrize(

@@ -30,3 +30,14 @@ def test_grants_that_no_answer_can_hold_are_refused_with_what_to_do() -> None:
     request = a.DescribeAclsRequest(principal="0007")
     (shown,) = calls.described(state, request, "root", x.ResponseExtras()).acls
     assert shown.principal == "0007"
+
+
+def test_a_call_that_is_none_is_answered_with_the_near_one_and_all_that_there_are() -> None:
+    calls = AclCalls(Gate(State))
+    request = a.TestAclRequest(principal="root", call="Joingroup")
+
+    told = calls.tested(State(), request, "root", x.ResponseExtras()).holdfast.message
+
+    assert told.startswith("there is no call 'Joingroup'. Did you mean JoinGroup? There are: ")
+    assert "AddNode, " in told
+    assert "Watch" in told

@@ -9,7 +9,7 @@ import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -57,8 +57,10 @@ def audit(directory: Path, principal: str | None, since: int, *, as_json: bool) 
     Changes are not here but on the log: `holdfast log tail`. Each node has its own; most is on the
     one that led.
     """
-    from holdfast.server.audit.files import read  # noqa: PLC0415 - needs the [server] extra
+    from holdfast.server.audit.files import is_of_a_node, read  # noqa: PLC0415 - needs the [server] extra
 
+    if not is_of_a_node(directory):
+        _refuse(directory)
     try:
         found = list(_chosen(read(directory), principal, since))
     except OSError as error:
@@ -70,6 +72,16 @@ def audit(directory: Path, principal: str | None, since: int, *, as_json: bool) 
         print_json(found)
         return
     table(("AT", "WHAT", "PRINCIPAL", "CALL", "ON", "WHY"), map(_row, found))
+
+
+def _refuse(directory: Path) -> NoReturn:
+    """End the command for a directory in which no node keeps anything.
+
+    The folder above it is often given, and nothing found there would be taken for nobody refused.
+    """
+    inside = directory / "data"
+    there = f", as {inside}" if inside.is_dir() else ""
+    fail(f"{directory} is no data directory of a node. Give its node.data_dir{there}")
 
 
 def _chosen(

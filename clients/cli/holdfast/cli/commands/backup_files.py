@@ -67,6 +67,7 @@ def _create(cluster: Cluster, folder: BackupFolder, wanted: str) -> tuple[Backup
     behind = max(0, max(each.applied_index for _, each in seen) - one.applied_index)
     with cluster.only(address) as node:
         begun = node.begin_backup(pending.copy_id if pending else "")
+        refuse(begun, "node", one.node)
         folder.check_cluster(begun.cluster_id)
         folder.check_newer(begun.recovery_number, begun.index)
         folder.begin(Pending(begun.node, begun.copy_id))

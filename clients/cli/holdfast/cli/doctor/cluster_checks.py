@@ -8,7 +8,14 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.cli.doctor.findings import ERROR, WARNING, Finding
+from holdfast.cli.doctor.findings import (
+    CHECKS,
+    ERROR,
+    OF_VIEWS,
+    WARNING,
+    Finding,
+    Report,
+)
 from holdfast.cli.doctor.machine_checks import (
     certificate_end,
     disk_space,
@@ -43,13 +50,20 @@ class Seen(NamedTuple):
     answered_ms: int = 0
 
 
+def report_on(seen: Sequence[Seen], now_ms: int) -> Report:
+    """Check a cluster as far as its nodes tell of themselves. `now_ms`: Unix time."""
+    told = any(one.answer and one.answer.HasField("facts") for one in seen)
+    return Report(findings_of(seen, now_ms), frozenset(CHECKS) if told else OF_VIEWS)
+
+
 def findings_of(seen: Sequence[Seen], now_ms: int) -> list[Finding]:
-    """Check a cluster. `now_ms`: Unix time."""
+    """Return what is not as it should be in a cluster. `now_ms`: Unix time."""
     answers = [one.answer for one in seen if one.answer is not None]
     return [
         *_quorum(seen, answers),
         *_behind(answers),
         *_versions(answers),
+        *_untold(answers),
         *_clocks(seen),
         *_access(answers),
         *(found for one in answers for found in _troubles(one)),
@@ -148,6 +162,20 @@ def _versions(answers: Sequence[Described]) -> Iterator[Finding]:
         )
 
 
+def _untold(answers: Sequence[Described]) -> Iterator[Finding]:
+    """Say whose machines were not looked at, so that no silence is taken for health."""
+    silent = sorted(one.node for one in answers if not one.HasField("facts"))
+    if silent:
+        yield Finding(
+            *("rights", WARNING, ", ".join(silent)),
+            "tells nothing of its machine: clock, disk, memory, certificates and limits were not "
+            "checked",
+            "Nodes tell that to readers of the cluster alone, and versions before 0.2 to nobody",
+            "ask with a certificate whose principal is a reader of the cluster: "
+            "`holdfast acl grant PRINCIPAL reader --on-cluster`",
+        )
+
+
 def _clocks(seen: Sequence[Seen]) -> Iterator[Finding]:
     """Compare wall clocks; each was read somewhere between question and answer."""
     read = {
@@ -214,7 +242,7 @@ def _history(one: Described) -> Iterator[Finding]:
 
 
 def _machine(one: Described, now_ms: int) -> Iterator[Finding]:
-    """Check what a node tells of its machine; a node that tells nothing is no finding."""
+    """Check what a node tells of its machine."""
     if not one.HasField("facts"):
         return
     facts = one.facts

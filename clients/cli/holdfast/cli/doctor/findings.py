@@ -28,6 +28,7 @@ class Finding(NamedTuple):
 CHECKS: Final = {
     "quorum": "nodes that answer, their leader, and how far each is behind",
     "versions": "one version and one level, and no upgrade left open",
+    "rights": "whether every node tells the caller of its machine",
     "clocks": "wall clocks of the nodes",
     "fsync": "how fast the disk syncs",
     "memory": "memory of the node and of its machine",
@@ -36,6 +37,24 @@ CHECKS: Final = {
     "settings": "settings that contradict each other or the machine, and its limits",
 }
 """Every check, in the order in which they are told."""
+
+OF_VIEWS: Final = frozenset({"quorum", "versions", "rights"})
+"""Checks of what nodes tell to everybody."""
+OF_MACHINES: Final = frozenset({"fsync", "memory", "disk", "certificates", "settings"})
+"""Checks of a machine. A node tells of its own to readers of the cluster alone."""
+
+
+class Report(NamedTuple):
+    """What was found, and what was looked at at all."""
+
+    findings: list[Finding]
+    checks: frozenset[str]
+    """Of `CHECKS`: those that could be made."""
+
+    @property
+    def checked(self) -> list[str]:
+        """The checks that could be made, in their order."""
+        return [check for check in CHECKS if check in self.checks]
 
 
 def in_order(findings: list[Finding]) -> list[Finding]:

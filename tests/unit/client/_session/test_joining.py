@@ -11,6 +11,7 @@ from holdfast.client._session.session_io import Assigned, Grant, Lost, Revoke
 from holdfast.client.errors import (
     ClusterFull,
     Fenced,
+    Forbidden,
     IncompatibleServer,
     InvalidArgument,
     NoCommonProtocol,
@@ -323,6 +324,23 @@ def test_the_group_leader_rejoins_when_a_topic_came_back_smaller_or_is_gone(
     driver.session.revoked(driver.now)
     driver.take()
     assert driver.waiting(JOIN)[1].reason == f"topics changed: {why}"
+
+
+def test_a_group_leader_that_may_not_read_a_topic_is_told_what_is_missing() -> None:
+    driver = Driver()
+    driver.found()
+    driver.joined(leader="m-1", members=[subscriber("m-1", "t")])
+    why = "ListTopics needs the role reader on topic 't': `holdfast acl grant svc reader --topic t`"
+    refused = admin_pb2.ListTopicsResponse(
+        error_code=ErrorCode.ERROR_CODE_TOPIC_AUTHORIZATION_FAILED,
+        holdfast=extras_pb2.ResponseExtras(message=why),
+    )
+
+    driver.answer(TOPICS, refused)
+    driver.answer(LEAVE, group_pb2.LeaveGroupResponse())
+
+    assert isinstance(driver.stopped.error, Forbidden)
+    assert why in str(driver.stopped.error)
 
 
 @pytest.mark.parametrize(("count", "rejoins"), [(2, True), (3, False), (4, True)])

@@ -258,7 +258,8 @@ class Session(Membership):
 
     def _topics_answered(self, response: admin_pb2.ListTopicsResponse, now_ms: int) -> None:
         if response.error_code != ErrorCode.ERROR_CODE_NONE:
-            raise from_code(response.error_code, subject="ListTopics")
+            why = response.holdfast.message
+            raise from_code(response.error_code, subject="ListTopics", message=why)
         counts = {topic.name: topic.num_partitions for topic in response.topics}
         self._group_leadership.refresh_from(now_ms + self.settings.topics_refresh_ms)
         changed = self._group_leadership.changed(counts) if self.phase is Phase.STABLE else ""

@@ -106,6 +106,31 @@ def test_s25a_a_change_counts_from_its_append_and_is_undone_with_its_entry() -> 
         assert c.consumer(node).values == ["of the next term"]
 
 
+def test_s25c_a_leader_whose_promotion_was_undone_leads_again() -> None:
+    """What it counted of D, who is a learner again, counts no more: it would stop the node."""
+    c = led_by("A")
+    learner(c, "A", "D")
+    c.put("A", "X")
+    settle(c)
+    for peer in "BCD":
+        c.network.cut("A", peer)
+    c.change("A", Promote("D"))
+    c.pump("A", rounds=1)
+    assert voters(c, "A") == "ABCD"
+    c.elect("B", "BC")
+    c.put("B", "of the next term")
+    settle(c, "BCD")
+    c.connect_all("ABCD")
+    settle(c, "ABCD")
+    assert (voters(c, "A"), learners(c, "A")) == ("ABC", "D")
+
+    c.elect("A", "ABC")
+    settle(c, "ABCD")
+
+    assert c.engine("A").status().role == "leader"
+    assert c.engine("A").overlay.state.matched("D") == 0
+
+
 def test_a_commit_waits_for_the_majority_of_the_membership_appended() -> None:
     """Three of four, as soon as the entry stands in the leader's log."""
     c = led_by("A")

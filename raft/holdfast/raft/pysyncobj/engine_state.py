@@ -68,13 +68,15 @@ class EngineState:
 
         It counts itself, too: a leader that is no voter would count once too often. There is none
         (`invariants`). Of a new voter nothing is counted yet; check-quorum gives
-        it time from `now` on.
+        it time from `now` on. Nor is anything of one that is a voter no more: the engine forgets
+        what it counted of voters only, when it begins to lead (S25 c).
         """
         before = self._engine._SyncObj__otherNodes
         self.begin_with(membership)
         self._engine._SyncObj__otherNodes = set(self.nodes)
-        for node in self._engine._SyncObj__otherNodes - before:
+        for node in self._engine._SyncObj__otherNodes ^ before:
             self._engine._SyncObj__raftMatchIndex[node] = 0
+        for node in self._engine._SyncObj__otherNodes - before:
             self._engine._SyncObj__lastResponseTime[node] = now
 
     @property

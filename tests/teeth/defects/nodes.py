@@ -13,6 +13,7 @@ from holdfast.raft import membership
 from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import Log
 from holdfast.raft.core.membership.in_force import MembershipInForce
+from holdfast.raft.core.membership.rebuild import Forming
 from holdfast.raft.core.membership.removals import Removals
 from holdfast.raft.core.watch import Watch
 from holdfast.raft.membership import Membership
@@ -22,9 +23,11 @@ from teeth.patching import replaced, without
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.raft.messages import Hello
     from holdfast.storage.journal.journal import NotedMembership
 
 NODES = "tests/raft/test_change_of_nodes.py::"
+FORMING = "tests/raft/test_forming.py::"
 GOING = "tests/raft/test_learners_and_removed_nodes.py::"
 
 
@@ -192,4 +195,25 @@ def removed_node_runs_on() -> Iterator[None]:
         del self
 
     with replaced(Removals, "tick", tick):
+        yield
+
+
+@seeded(
+    "S19",
+    Scenario(FORMING + "test_s19_a_node_that_no_file_names_does_not_stand_in_for_a_peer"),
+)
+def stranger_forms() -> Iterator[None]:
+    """A cluster forms as soon as so many nodes have met as the file names, whichever they are.
+
+    A new node stands in for the one that is away and holds everything.
+    """
+
+    def meet(self: Forming, peer: str, hello: Hello) -> None:
+        self._met[peer] = hello.incarnation
+        if dict(hello.formed).get(self._ctx.node_id) == self._identity.incarnation:
+            self._listed_by.add(peer)
+        if len(self._listed_by) == len(self._met) == len(self._ctx.state.peers):
+            self._become_member()
+
+    with replaced(Forming, "_meet", meet):
         yield

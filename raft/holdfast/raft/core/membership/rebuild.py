@@ -43,7 +43,8 @@ class Forming:
 
     A node becomes a member only when each peer's newest word lists its incarnation. A member's
     list never changes, so a disk that is replaced later is in nobody's list, whatever `--bootstrap`
-    it was started with, and must rebuild.
+    it was started with, and must rebuild. The peers are the nodes that its file names: another node
+    of the cluster may connect (ADR 41), and neither stands in for a peer nor is waited for.
     """
 
     def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
@@ -87,17 +88,25 @@ class Forming:
             self._ctx.ready.send.append((peer, self._hello(answer=True)))
 
     def _meet(self, peer: str, hello: Hello) -> None:
+        """Go on as this word of a node allows.
+
+        That a cluster is there counts from anybody, since whoever is in its log may be in no file.
+        """
         mine = dict(hello.formed).get(self._ctx.node_id) == self._identity.incarnation
         if hello.stage == "member" and not mine:
             logger.warning(
-                "the cluster does not know this node's disk: it rebuilds, without a vote"
+                "the cluster, of which %s is a member, does not know this node's disk: it "
+                "rebuilds, without a vote",
+                peer,
             )
             self._identity.enter("rebuilding")
+            return
+        if peer not in self._ctx.state.peers:
             return
         if hello.stage != "rebuilding":
             self._met[peer] = hello.incarnation
         (self._listed_by.add if mine else self._listed_by.discard)(peer)
-        if len(self._listed_by) == len(self._met) == len(self._ctx.state.peers):
+        if all(each in self._met and each in self._listed_by for each in self._ctx.state.peers):
             self._become_member()
 
     def _become_member(self) -> None:

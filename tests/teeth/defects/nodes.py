@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from holdfast.raft import membership
 from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import Log
+from holdfast.raft.core.membership.changes import MembershipChanges
 from holdfast.raft.core.membership.in_force import MembershipInForce
 from holdfast.raft.core.membership.rebuild import Forming
 from holdfast.raft.core.membership.removals import Removals
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 NODES = "tests/raft/test_change_of_nodes.py::"
 FORMING = "tests/raft/test_forming.py::"
 GOING = "tests/raft/test_learners_and_removed_nodes.py::"
+RECOVERED = "tests/raft/test_recovered_nodes.py::"
 
 
 def _look(self: Watch, *, leaving: bool = False) -> None:
@@ -216,4 +218,21 @@ def stranger_forms() -> Iterator[None]:
             self._become_member()
 
     with replaced(Forming, "_meet", meet):
+        yield
+
+
+@seeded(
+    "S25 a",
+    Scenario(RECOVERED + "test_s25a_a_node_that_rebuilds_after_a_recovery_counts_as_the_others[A]"),
+)
+def lost_nodes_come_back() -> Iterator[None]:
+    """After a recovery only notes beside some nodes' logs say which nodes go on.
+
+    A node that comes back on an empty disk is fed the old log, and counts by the nodes it names.
+    """
+
+    def began_to_lead(self: MembershipChanges) -> None:
+        del self
+
+    with replaced(MembershipChanges, "began_to_lead", began_to_lead):
         yield

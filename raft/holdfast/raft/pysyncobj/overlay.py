@@ -136,7 +136,7 @@ class Overlay(SyncObj):
             ctx, self.in_force, self.replication, rebuilding, self.foreign, self.transfer
         )
         self.proposals.judge_change = self.changes.command_for
-        self.removals = Removals(ctx, self.in_force)
+        self.removals = Removals(ctx, self.identity, self.in_force)
         self.appending = Appending(ctx, self.identity, self.elections, Rebuild(ctx, self.identity))
         snapshots, wake = setup.snapshots, self.waker.wake
         self.installing = Installing(ctx, self.appending, self.delivery, snapshots, wake)
@@ -241,6 +241,7 @@ class Overlay(SyncObj):
         self.replication.begin_to_lead()
         self.comparison.began_to_lead()
         super()._SyncObj__onBecomeLeader()
+        self.changes.began_to_lead()
         self.completion.run()
 
     def _SyncObj__setState(self, newState: int) -> None:

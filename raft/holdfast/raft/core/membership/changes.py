@@ -54,6 +54,16 @@ class MembershipChanges:
         self._ctx, self._in_force = ctx, in_force
         self._replication, self._rebuilding, self._transfer = replication, rebuilding, transfer
 
+    def began_to_lead(self) -> None:
+        """Say on the log which nodes go on, if only notes beside the logs of some do (ADR 43).
+
+        It is a majority's own membership, so nothing changes; it is appended before this leader can
+        admit a disk that rebuilds (S19), so no such disk has a vote before it has this.
+        """
+        if self._in_force.is_of_a_survivor:
+            command = ENTRY_KIND + self._in_force.now.encode().encode()
+            self._ctx.log.append(command, self._ctx.state.term)
+
     def command_for(self, change: Change) -> bytes:
         """Return the entry that carries the change out, to be appended at once.
 

@@ -52,9 +52,19 @@ class MembershipInForce:
         """The entry of the membership in force; 0: the file's."""
         return self._noted.index if self._noted else 0
 
+    @property
+    def is_of_a_survivor(self) -> bool:
+        """Whether the files count again because a survivor's log names lost nodes (ADR 43)."""
+        return self._noted is not None and not self._noted.text
+
     def committed(self, commit_index: int) -> Membership:
         """Return the newest membership at or before an entry."""
         return self._read(self._log.membership_at(commit_index))
+
+    def committed_index(self, commit_index: int) -> int:
+        """Return the entry of the newest membership at or before an entry; 0: the file's."""
+        noted = self._log.membership_at(commit_index)
+        return noted.index if noted else 0
 
     def refresh(self) -> None:
         """Look at the log, which has got or lost an entry of membership."""

@@ -16,15 +16,16 @@ from holdfast.raft.messages import Hello, PreVote, Recall, Removed, RequestVote
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.membership.in_force import MembershipInForce
+    from holdfast.raft.core.membership.node_identity import NodeIdentity
     from holdfast.raft.messages import Message
 
 
 class Removals:
     """Tick thread only."""
 
-    def __init__(self, ctx: Context, in_force: MembershipInForce) -> None:
+    def __init__(self, ctx: Context, identity: NodeIdentity, in_force: MembershipInForce) -> None:
         """Judge by the membership in force."""
-        self._ctx, self._in_force = ctx, in_force
+        self._ctx, self._identity, self._in_force = ctx, identity, in_force
         self._told = ""
 
     def hears(self, peer: str, message: Message) -> bool:
@@ -32,18 +33,25 @@ class Removals:
 
         One whose removal is not committed is heard: it may yet lead, and undo it. So is a node that
         this one does not know: it may be a newer voter, even the leader, of whom nobody could tell
-        this node yet (Raft thesis 4.1).
+        this node yet (Raft thesis 4.1). A disk that rebuilds judges nobody: it is on its way
+        through a log whose newest word it has not got yet, which may name that node again (ADR 43).
         """
         removed = peer in self._in_force.now.removed and self._ctx.on(Switch.S25_REMOVED)
-        if not removed or self._in_force.index > self._ctx.state.commit_index:
+        is_open = self._in_force.index > self._ctx.state.commit_index
+        if not removed or is_open or not self._identity.is_member:
             return True
         if isinstance(message, PreVote | RequestVote | Hello | Recall):
             self._ctx.ready.send.append((peer, Removed(self._in_force.index)))
         return False
 
     def on_removed(self, peer: str, told: Removed) -> None:
-        """Note that a node of the cluster says that this one is out; the next tick stops."""
-        if peer in self._in_force.now.names:
+        """Note that a node of the cluster says that this one is out; the next tick stops.
+
+        Whoever knows of no later entry than this node has committed is behind it, and this node is
+        in force by what is committed here: its name was free again after a recovery (ADR 43).
+        """
+        known = self._in_force.committed_index(self._ctx.state.commit_index)
+        if peer in self._in_force.now.names and told.index > known:
             self._told = (
                 f"this node was removed from the cluster, as {peer} says by entry {told.index} of "
                 "the log. It takes part no more, and its name is never used again. If it is needed "

@@ -43,6 +43,7 @@ def recovered() -> Cluster:
     for node in "AB":
         c.start(node)
     c.connect_all("AB")
+    c.pump("AB", rounds=4)
     return c
 
 

@@ -77,6 +77,10 @@ class NodeRemoved(EngineStopped):
     """This node is none of the cluster any more: it stops for good (S25 e)."""
 
 
+class FoundedApart(EngineStopped):
+    """This node formed a cluster alone, beside one of the same name (S19, S25 f)."""
+
+
 class EngineInvariantBroken(EngineStopped):
     """An invariant is broken, by a defect or damaged memory. The node stops before it acts."""
 

@@ -81,6 +81,9 @@ class Membership:
     learners: tuple[ClusterNode, ...] = ()
     removed: tuple[str, ...] = ()
     """The names that are never given again."""
+    founders: tuple[tuple[str, str], ...] = ()
+    """The disks that formed the cluster: node and incarnation. Empty: whoever wrote it could not
+    tell (ADR 43)."""
 
     @classmethod
     def of(cls, names: tuple[str, ...]) -> Membership:
@@ -104,11 +107,13 @@ class Membership:
 
     def encode(self) -> str:
         """Write it down; one membership has one text."""
-        body = {
+        body: dict[str, object] = {
             "voters": [list(node) for node in self.voters],
             "learners": [list(node) for node in self.learners],
             "removed": list(self.removed),
         }
+        if self.founders:
+            body["founders"] = [list(disk) for disk in self.founders]
         return json.dumps(body, separators=(",", ":"), sort_keys=True)
 
     @classmethod
@@ -119,9 +124,10 @@ class Membership:
             voters = tuple(ClusterNode(*map(_text, node)) for node in body.pop("voters"))
             learners = tuple(ClusterNode(*map(_text, node)) for node in body.pop("learners"))
             removed = tuple(map(_text, body.pop("removed")))
+            founders = tuple((_text(node), _text(disk)) for node, disk in body.pop("founders", ()))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise MembershipUnreadable(f"{text[:200]!r} is no membership: {error!r}") from error
-        read = cls(voters, learners, removed)
+        read = cls(voters, learners, removed, founders)
         if read.encode() != text or not voters:
             raise MembershipUnreadable(f"{text[:200]!r} is no membership that this version writes")
         return read
@@ -208,10 +214,11 @@ def _without(now: Membership, name: str) -> Membership:
             f"{REMOVED_MAX} nodes were removed from this cluster, and no more names can be kept. "
             "Replace the disk of a node instead: then it keeps its name"
         )
-    return Membership(
-        tuple(node for node in now.voters if node.name != name),
-        tuple(node for node in now.learners if node.name != name),
-        tuple(sorted((*now.removed, name))),
+    return replace(
+        now,
+        voters=tuple(node for node in now.voters if node.name != name),
+        learners=tuple(node for node in now.learners if node.name != name),
+        removed=tuple(sorted((*now.removed, name))),
     )
 
 

@@ -13,6 +13,7 @@ from holdfast.raft import membership
 from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import Log
 from holdfast.raft.core.membership.changes import MembershipChanges
+from holdfast.raft.core.membership.foreign_disks import ForeignDisks
 from holdfast.raft.core.membership.in_force import MembershipInForce
 from holdfast.raft.core.membership.rebuild import Forming
 from holdfast.raft.core.membership.removals import Removals
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 NODES = "tests/raft/test_change_of_nodes.py::"
 FORMING = "tests/raft/test_forming.py::"
 GOING = "tests/raft/test_learners_and_removed_nodes.py::"
+FOUNDER = "tests/raft/test_new_disk_of_a_founder.py::"
 RECOVERED = "tests/raft/test_recovered_nodes.py::"
 
 
@@ -235,4 +237,29 @@ def lost_nodes_come_back() -> Iterator[None]:
         del self
 
     with replaced(MembershipChanges, "began_to_lead", began_to_lead):
+        yield
+
+
+@seeded("S19", Scenario(FOUNDER + "test_s19_a_founders_new_disk_elects_nobody[guarded]"))
+def founders_are_forgotten() -> Iterator[None]:
+    """Only those that formed a cluster together know its disks; the log does not say it.
+
+    Those that came later take a founder's new disk, which formed alone, for the voter it was.
+    """
+
+    def founders(self: ForeignDisks) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted(self._identity.formed.items()))
+
+    with replaced(ForeignDisks, "founders", property(founders)):
+        yield
+
+
+@seeded("S19", Scenario(FOUNDER + "test_s19_it_stops_as_soon_as_a_member_speaks_to_it"))
+def founder_alone_serves_on() -> Iterator[None]:
+    """A founder's new disk that formed alone serves on beside the cluster that it was one of."""
+
+    def look(self: ForeignDisks, peer: str, hello: Hello) -> None:
+        del self, peer, hello
+
+    with replaced(ForeignDisks, "_look_beside", look):
         yield

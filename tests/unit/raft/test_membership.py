@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.raft import membership as m
@@ -122,3 +124,26 @@ def test_the_text_is_what_the_log_of_later_versions_will_hold() -> None:
 def test_what_no_node_writes_is_not_read(text: str) -> None:
     with pytest.raises(MembershipUnreadable):
         Membership.decode(text)
+
+
+def test_s19_a_membership_keeps_the_disks_that_founded_through_every_change() -> None:
+    """They say which cluster it is, so nobody's coming or going changes them (ADR 43)."""
+    founded = replace(ABC, founders=(("A", "disk-1"), ("B", "disk-2")))
+    changes = AddLearner(D), Promote("D"), Remove("A")
+    for change in changes:
+        founded = after(founded, change)
+
+    assert founded.founders == (("A", "disk-1"), ("B", "disk-2"))
+    assert Membership.decode(founded.encode()) == founded
+
+
+def test_a_membership_without_founders_has_the_text_that_it_always_had() -> None:
+    assert "founders" not in ABC.encode()
+    with pytest.raises(MembershipUnreadable):
+        Membership.decode(ABC.encode().replace("{", '{"founders":[],', 1))
+
+
+@pytest.mark.parametrize("founders", ['[["A"]]', '[["A",1]]', '"A"', "7"])
+def test_founders_that_nobody_writes_are_unreadable(founders: str) -> None:
+    with pytest.raises(MembershipUnreadable):
+        Membership.decode(ABC.encode().replace("{", f'{{"founders":{founders},', 1))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.raft.api import (
     EngineStopped,
+    FoundedApart,
     NodeRemoved,
     PeerStatus,
     ProposalId,
@@ -179,11 +180,13 @@ class Engine:
         """Stop for good: nothing leaves this node any more, and its state may not be read."""
         self.overlay.lease.revoke()
         self.was_removed = isinstance(error, NodeRemoved)
-        why = "" if self.was_removed else f"{type(error).__name__}: "
+        is_known = isinstance(error, NodeRemoved | FoundedApart)
+        why = "" if is_known else f"{type(error).__name__}: "
         self._stopped = f"the replicated log stopped: {why}{error}"
-        # A disk's failure says what and what to do; anything else is a defect, and where it was.
+        # A disk's failure and a wrong disk say what and what to do; anything else is a defect, and
+        # where it was.
         # The simulator takes an alarm for a verdict.
-        told = None if isinstance(error, StorageError | NodeRemoved) else error
+        told = None if is_known or isinstance(error, StorageError) else error
         alarm = "" if isinstance(error, JournalFailed | NodeRemoved) else "alarm: "
         logger.critical("%s%s", alarm, self._stopped, exc_info=told)
         self.overlay.apply_queue.push([Stopped(self._stopped)])

@@ -177,6 +177,7 @@ class Overlay(SyncObj):
         self.installing.tick()
         self.state_digests.tick()
         self.removals.tick()
+        self.foreign.tick()
         self.forming.tick()
         self.leaderless.tick()
         self.identity.lower_promise()

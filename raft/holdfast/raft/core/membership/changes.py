@@ -6,6 +6,7 @@ change that passes here is in force with its entry, and is refused or repeated n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holdfast.raft.core.context import Switch
@@ -61,8 +62,7 @@ class MembershipChanges:
         admit a disk that rebuilds (S19), so no such disk has a vote before it has this.
         """
         if self._in_force.is_of_a_survivor:
-            command = ENTRY_KIND + self._in_force.now.encode().encode()
-            self._ctx.log.append(command, self._ctx.state.term)
+            self._ctx.log.append(self._entry(self._in_force.now), self._ctx.state.term)
 
     def command_for(self, change: Change) -> bytes:
         """Return the entry that carries the change out, to be appended at once.
@@ -80,7 +80,14 @@ class MembershipChanges:
                 self._check_hands_over(name)
             case _:
                 pass
-        return ENTRY_KIND + then.encode().encode()
+        return self._entry(then)
+
+    def _entry(self, then: Membership) -> bytes:
+        """Return the entry that brings a membership into force, with the disks that founded.
+
+        Those that come later cannot know them from anywhere else (ADR 43).
+        """
+        return ENTRY_KIND + replace(then, founders=self._foreign.founders).encode().encode()
 
     def _check_nothing_is_open(self) -> None:
         """Refuse a change while another is open, or before an entry of this term is committed."""

@@ -3,7 +3,8 @@
 A disk that was started alone with --bootstrap has a log of its own. Its entries have the numbers
 and terms that this cluster's have, so it would be taken for a copy that is up to date, or for a
 candidate that knows more. So each node that is no voter says, on each new connection, which disks
-formed its cluster together with it. A new or rebuilt disk formed none. Knows no log and no leader.
+formed its cluster together with it. A new or rebuilt disk formed none. So does a voter, if the log
+says which disks founded this cluster: its disk may be another one (ADR 43). Knows no leader.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from holdfast.raft.api import FoundedApart
 from holdfast.raft.core.context import Switch
 from holdfast.raft.messages import Hello
 
@@ -30,6 +32,15 @@ _TOLD: Final = (
     "data directory elsewhere if anything in it is wanted, and start it with an empty one and "
     "without --bootstrap"
 )
+_APART: Final = (
+    "this node, {own!r}, has formed cluster {cluster!r} alone, as its file names no other one, and "
+    "node {peer!r} is a member of a cluster of the same name that knows nothing of this disk. This "
+    "one would go on serving beside it what that one has never had. If this node is one of that "
+    "cluster, and its disk was replaced: keep the data directory elsewhere if anything in it is "
+    "wanted, name the other nodes under [cluster.peers], and start it with --rebuild on an empty "
+    "directory, without --bootstrap. If the two have nothing to do with each other, stop {peer!r}, "
+    "and give one of them another cluster id"
+)
 
 
 class ForeignDisks:
@@ -46,6 +57,24 @@ class ForeignDisks:
         self._foreign: set[str] = set()
         self._ask_at: dict[str, float] = {}
         """When a peer may be asked again: boot clock, seconds."""
+        self._apart = ""
+        """Why this node has to stop: it formed alone beside a cluster of its name."""
+
+    @property
+    def founders(self) -> tuple[tuple[str, str], ...]:
+        """The disks that formed this cluster, as the log or else this disk says; () if unknown."""
+        return self._in_force.now.founders or tuple(sorted(self._identity.formed.items()))
+
+    def tick(self) -> None:
+        """Ask the nodes that owe a proof before they have anything to say that counts.
+
+        Raises FoundedApart if this node formed alone beside a cluster of its name.
+        """
+        if self._apart:
+            raise FoundedApart(self._apart)
+        if self._in_force.index > 0:
+            for peer in filter(self._ctx.state.is_connected, self._ctx.state.peers):
+                self.trusts(peer)
 
     def connection_began(self, peer: str) -> None:
         """Forget what an earlier process told, which may have had another disk, and ask."""
@@ -61,16 +90,21 @@ class ForeignDisks:
     def trusts(self, peer: str) -> bool:
         """Return whether the log may go to this peer and its word counts; ask it if that is open.
 
-        A voter need not prove anything: what it is, was found out before it became one.
+        A disk that rebuilds asks nobody: it has no vote, and is on its way through a log that may
+        tell of other founders further on (ADR 43).
         """
-        if not self._ctx.on(Switch.S25_FOREIGN):
+        if not self._ctx.on(Switch.S25_FOREIGN) or not self._identity.is_member:
             return True
         if peer in self._foreign:
             return False
-        if peer in self._own or not self._has_to_prove(peer):
+        if peer in self._own:
             return True
-        self._ask(peer)
-        return False
+        if self._has_to_prove(peer):
+            self._ask(peer)
+            return False
+        if self._is_voter(peer):
+            self._own.add(peer)  # on this connection: the first change of nodes waits for no answer
+        return True
 
     def is_foreign(self, peer: str) -> bool:
         """Return whether this peer's disk is known to have founded another cluster."""
@@ -80,11 +114,20 @@ class ForeignDisks:
         """Return whether this node can tell who is of its cluster, and `peer` is not known to be.
 
         A new disk knows neither the founders nor, until it has an entry of membership, the nodes.
-        Whoever is removed was a node, and has its word until the removal is committed (S25 e).
+        Whoever is removed was a node, and has its word until the removal is committed (S25 e). What
+        a voter is, was found out before it became one, but its disk may have been replaced since,
+        and have formed a cluster alone. Where nodes never change all are founders that know each
+        other's disks, and nobody is asked.
         """
-        can_tell = self._in_force.index > 0 or bool(self._identity.formed)
-        now = self._in_force.now
-        return can_tell and peer not in self._in_force.voters.all and peer not in now.removed
+        now, has_changed = self._in_force.now, self._in_force.index > 0
+        if peer in now.removed:
+            return False
+        if self._is_voter(peer):
+            return has_changed and bool(self.founders)
+        return has_changed or bool(self._identity.formed)
+
+    def _is_voter(self, peer: str) -> bool:
+        return peer in self._in_force.voters.all
 
     def _ask(self, peer: str) -> None:
         """Say hello, at most once per heartbeat period: the answer may be lost."""
@@ -95,9 +138,10 @@ class ForeignDisks:
 
     def on_hello(self, peer: str, hello: Hello) -> None:
         """Judge the disk by those that formed its cluster; one that still forms tells nothing."""
-        is_ours = hello.cluster_id == self._ctx.cluster_id
+        is_ours = hello.cluster_id == self._ctx.cluster_id and self._identity.is_member
         if not is_ours or hello.stage == "forming" or not self._ctx.on(Switch.S25_FOREIGN):
             return
+        self._look_beside(peer, hello)
         if not hello.formed or not self._formed_elsewhere(peer, hello.formed):
             self._own.add(peer)
             return
@@ -109,10 +153,25 @@ class ForeignDisks:
     def _formed_elsewhere(self, peer: str, theirs: tuple[Formed, ...]) -> bool:
         """Return whether a disk that has founded a cluster has not founded this one.
 
-        Two founders of one cluster know each other's disks. And a founder of a cluster that has
-        changed its nodes is a voter of it until it is removed.
+        Two founders of one cluster know each other's disks, and the log tells all others. And a
+        founder of a cluster that has changed its nodes is a voter of it until it is removed.
         """
-        own = self._identity.formed
-        if own and not any(own.get(each.node) == each.incarnation for each in theirs):
+        ours = dict(self.founders)
+        if ours and not any(ours.get(each.node) == each.incarnation for each in theirs):
             return True
-        return self._in_force.index > 0 and self._has_to_prove(peer)
+        is_voter = self._is_voter(peer)
+        return self._in_force.index > 0 and not is_voter and self._has_to_prove(peer)
+
+    def _look_beside(self, peer: str, hello: Hello) -> None:
+        """Note that this node has to stop: alone, it is told of a cluster that it is no part of.
+
+        By a member whose disk some leader has admitted, though none did here; or by a founder that
+        knows another disk of this node. One that has founded apart by mistake is neither.
+        """
+        own, formed = self._ctx.node_id, self._identity.formed
+        is_alone = self._in_force.index == 0 and self._in_force.now.names == (own,)
+        theirs = dict(hello.formed)
+        is_beside = not theirs or theirs.get(own, formed.get(own)) != formed.get(own)
+        if is_alone and set(formed) == {own} and hello.stage == "member" and is_beside:
+            cluster = self._ctx.cluster_id
+            self._apart = _APART.format(own=own, cluster=cluster, peer=peer)

@@ -35,6 +35,8 @@ class Removals:
         this one does not know: it may be a newer voter, even the leader, of whom nobody could tell
         this node yet (Raft thesis 4.1). A disk that rebuilds judges nobody: it is on its way
         through a log whose newest word it has not got yet, which may name that node again (ADR 43).
+        Whoever asks by a `Hello` whose disk this is gets an answer, too: it believes no other word
+        of a disk that it does not know, and so not its removal.
         """
         removed = peer in self._in_force.now.removed and self._ctx.on(Switch.S25_REMOVED)
         is_open = self._in_force.index > self._ctx.state.commit_index
@@ -42,7 +44,7 @@ class Removals:
             return True
         if isinstance(message, PreVote | RequestVote | Hello | Recall):
             self._ctx.ready.send.append((peer, Removed(self._in_force.index)))
-        return False
+        return isinstance(message, Hello)
 
     def on_removed(self, peer: str, told: Removed) -> None:
         """Note that a node of the cluster says that this one is out; the next tick stops.

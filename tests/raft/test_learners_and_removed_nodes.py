@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
-from harness.node_changes import caught_up, learner, led_by, refusal, settle, voters
+from harness.node_changes import caught_up, learner, led_by, nodes, refusal, settle, voters
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped, NodeRemoved
 from holdfast.raft.core.context import Switch
@@ -89,6 +89,9 @@ def test_a_node_that_was_never_there_is_told_of_its_address() -> None:
     c.change("A", Promote("D"))
 
     assert "is not connected to the leader" in refusal(c, "A")
+    assert f"nobody of that name answers at {nodes(c, 'A').learners[0].peer_address}" in refusal(
+        c, "A"
+    )
     assert "its peer address right" in refusal(c, "A")
     assert c.consumer("A").refused[-1].by_rule
 

@@ -331,7 +331,11 @@ class TransportHandler(Protocol):
 
 
 class Transport(Protocol):
-    """Carries messages between the nodes. It may lose messages, but never alters or invents one."""
+    """Carries messages between the nodes. It may lose messages, but never alters or invents one.
+
+    What is sent to a node whose address the membership in force says goes there, or nowhere: so who
+    answers was reached where all will look for it (S25 c).
+    """
 
     def start(self, handler: TransportHandler, wake: Callable[[], None]) -> None:
         """Begin.

@@ -39,6 +39,8 @@ class Greeted(NamedTuple):
     connection: socket.socket
     versions: Versions
     """What the peer speaks and runs."""
+    address: str = ""
+    """Where this node dialled it, host:port; empty: the peer has dialled this node."""
 
 
 class Dialler:
@@ -58,7 +60,7 @@ class Dialler:
 
         `method`: as in a greeting. Raises PeerRefused; another OSError for what a redial may mend.
         """
-        connection = self._connect(peer)
+        connection, address = self._connect(peer)
         self._sockets.add(connection)
         try:
             versions = self._greet(connection, peer, method)
@@ -66,10 +68,10 @@ class Dialler:
             self._sockets.close(connection)
             raise
         self._sockets.release(connection)
-        return Greeted(connection, versions)
+        return Greeted(connection, versions, address)
 
-    def _connect(self, peer: str) -> socket.socket:
-        """Connect by TCP; TLS is only put around it."""
+    def _connect(self, peer: str) -> tuple[socket.socket, str]:
+        """Connect by TCP, to the address that is returned; TLS is only put around it."""
         try:
             contexts = self._identity.contexts
         except TlsUnusable as error:
@@ -82,8 +84,9 @@ class Dialler:
         connection = socket.create_connection(split_address(told), peer_options.CONNECT_SECONDS)
         peer_options.set_options(connection)
         if contexts is None:
-            return connection
-        return contexts.dialling.wrap_socket(connection, do_handshake_on_connect=False)
+            return connection, told
+        secured = contexts.dialling.wrap_socket(connection, do_handshake_on_connect=False)
+        return secured, told
 
     def _address(self, peer: str) -> str:
         return self._identity.peers.address(peer)

@@ -60,6 +60,10 @@ class Peers:
         """
         return self._log.get(node) or self._file.get(node) or self._told.get(node, "")
 
+    def is_elsewhere(self, node: str, address: str) -> bool:
+        """Return whether the log says that a node is not reached at this address (S25 c)."""
+        return bool(self._log.get(node)) and self._log[node] != address
+
 
 class Identity:
     """The node, its peers with their addresses, and its credentials. Any thread."""

@@ -76,6 +76,8 @@ class PeerTransport:
         """Whether connections that are open may show a certificate that is revoked."""
         self._streams: Streams | None = None
         """The engine's thread's own."""
+        self._dialled_at: dict[str, str] = {}
+        """Where the last connection to each node was dialled; the engine's thread's own."""
 
     def troubles(self) -> list[str]:
         """Say why peers are refused now, or refuse this node; for people. Any thread."""
@@ -114,6 +116,7 @@ class PeerTransport:
         By the engine's thread, or before it ticks.
         """
         self._identity.peers.follow(membership)
+        self._leave_other_addresses()
         self._links.follow()
         self._has_left = True
 
@@ -233,8 +236,24 @@ class PeerTransport:
         for peer, incoming, outgoing in self._links.take_new():
             if incoming is not None:
                 streams.add_incoming(peer, incoming.connection, now, _protocol(incoming))
-            if outgoing is not None:
-                streams.add_outgoing(peer, outgoing.connection, now, _protocol(outgoing))
+            if outgoing is None:
+                continue
+            if self._identity.peers.is_elsewhere(peer, outgoing.address):
+                outgoing.connection.close()
+                self._links.dial_again(peer)
+                continue
+            self._dialled_at[peer] = outgoing.address
+            streams.add_outgoing(peer, outgoing.connection, now, _protocol(outgoing))
+
+    def _leave_other_addresses(self) -> None:
+        """Send on no connection that was dialled where the log does not say the node is (S25 c).
+
+        Before it was added, a node is dialled where it says itself. Were that connection kept, a
+        wrong address on the log would be found when it ends: when the node votes.
+        """
+        for peer, address in self._dialled_at.items():
+            if self._streams is not None and self._identity.peers.is_elsewhere(peer, address):
+                self._streams.end_outgoing(peer, f"{address} is not its address on the log")
 
     def _part_with_outsiders(self, streams: Streams) -> None:
         """Give up the connections to nodes that are no peers, and have none to this one."""
@@ -242,6 +261,7 @@ class PeerTransport:
         for outsider in self._links.outsiders():
             if not streams.hears(outsider) and self._links.part(outsider):
                 streams.drop(outsider)
+                self._dialled_at.pop(outsider, None)
                 self._calls.peer_is_gone(outsider)
 
     def _note_left(self) -> None:

@@ -145,6 +145,11 @@ class Streams:
         self._forget(link)
         self._ended.append(link.peer)
 
+    def end_outgoing(self, peer: str, why: str) -> None:
+        """End the connection to a peer, if there is one, even in the midst of a turn."""
+        if link := self._outgoing.get(peer):
+            self._end(link, ConnectionEnded(why))
+
     def tell_of_ended(self) -> None:
         """Tell of the outgoing connections that have ended since the last time."""
         if not self._ended:

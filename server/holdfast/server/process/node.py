@@ -101,7 +101,7 @@ class Node:
     ) -> None:
         """`servers`: one for each port for clients, bound; they serve the same."""
         self.config, self.replica = config, replica
-        known = KnownNodes(replica, config.peers)
+        self._known = known = KnownNodes(replica, config.peers)
         self._nodes = Nodes(replica, known, peer_troubles, peer_builds)
         self.facts = NodeFacts(config.data_dir, config.tls)
         self._servers = servers
@@ -241,7 +241,7 @@ class Node:
             AdminService(
                 *(self.actors, self._reads, self._callers, self._nodes),
                 *(self.takeovers, self._gate, self.facts),
-                NodeChanges(self.replica, self.actors, self._trail.changed),
+                NodeChanges(self.replica, self.actors, self._trail.changed, self._known),
             ),
             door,
         )

@@ -98,6 +98,56 @@ def test_the_calls_of_a_node_that_is_not_in_the_log_are_refused(nodes: Nodes) ->
     assert nodes.meanwhile(lambda: list(nodes.transports["b"].call("a", "m", b""))) == [b"secret"]
 
 
+def test_s25c_a_node_is_reached_at_the_address_on_the_log_or_not_at_all(nodes: Nodes) -> None:
+    """It was heard before it was added, and dialled where it says. As a voter it would be lost."""
+    at = addresses("a", "b", "nobody")
+    nodes.start("a", at["a"], {})
+    nodes.start("b", at["b"], {"a": at["a"]})
+    assert nodes.until(lambda: passes(nodes, "a", "b"))
+
+    nodes.transports["a"].follow(membership(at | {"b": at["nobody"]}, "ab"))
+
+    assert not nodes.transports["a"].send("b", VoteGranted(8)), "not even the next message"
+    assert nodes.until(lambda: ("b", "down") in nodes.recorder("a").seen)
+    assert passes(nodes, "b", "a"), "it is heard, as any node of the cluster"
+    nodes.recorder("b").seen.clear()
+    assert not passes(nodes, "a", "b")
+    nodes.transports["a"].follow(membership(at, "ab"))
+    assert nodes.until(lambda: passes(nodes, "a", "b")), "where the log says now"
+
+
+def test_s25c_a_connection_that_was_dialled_before_the_log_said_where_is_not_used(
+    nodes: Nodes,
+) -> None:
+    """A thread may have made it a moment before: the engine's has not taken it yet."""
+    at = addresses("a", "b", "nobody")
+    nodes.start("a", at["a"], {"b": at["b"]})
+    nodes.start("b", at["b"], {"a": at["a"]})
+    a, b = nodes.transports["a"], nodes.transports["b"]
+    while "b" not in a.builds():
+        b.park(0.005)
+        b.poll()
+
+    a.follow(membership(at | {"b": at["nobody"]}, "ab"))
+
+    assert nodes.until(lambda: passes(nodes, "b", "a"))
+    assert ("b", "up") not in nodes.recorder("a").seen
+
+
+def test_a_connection_to_the_address_on_the_log_stays(nodes: Nodes) -> None:
+    """Another node comes: nothing changes for those that are there."""
+    at = addresses("a", "b", "c")
+    nodes.start("a", at["a"], {"b": at["b"]})
+    nodes.start("b", at["b"], {"a": at["a"]})
+    assert nodes.until(lambda: passes(nodes, "a", "b"))
+
+    nodes.transports["a"].follow(membership(at, "abc"))
+
+    nodes.recorder("b").seen.clear()
+    assert passes(nodes, "a", "b")
+    assert ("b", "down") not in nodes.recorder("a").seen
+
+
 def test_s25e_a_node_that_was_removed_is_told_and_then_forgotten(nodes: Nodes) -> None:
     """It goes on asking: until it stops, it can be answered. Then nobody dials it any more."""
     at = addresses("a", "b")

@@ -114,12 +114,7 @@ class MembershipChanges:
         if self._foreign.is_foreign(name):
             return _FOREIGN.format(name=name)
         if progress is None or progress.heard_at < self._ctx.now() - settings.election_max:
-            return (
-                f"node {name!r} is not connected to the leader, so it cannot become a voter. It "
-                "counts for nothing meanwhile. Is it running, and are its name and its peer "
-                "address right? A node that was added with a wrong address is removed, and added "
-                "under another name"
-            )
+            return self._not_connected(name)
         if self._rebuilding.is_new(name):
             return (
                 f"the disk of node {name!r} has not got all that it must hold before its vote "
@@ -132,6 +127,17 @@ class MembershipChanges:
                 "the last ones. Ask again when it has caught up"
             )
         return ""
+
+    def _not_connected(self, name: str) -> str:
+        """Say that a node is not reached, and where: it may run elsewhere, and reach this one."""
+        at = next((node.peer_address for node in self._in_force.now.nodes if node.name == name), "")
+        return (
+            f"node {name!r} is not connected to the leader, so it cannot become a voter: nobody of "
+            f"that name answers at {at or 'its peer address'}, where the other nodes look for it. "
+            "It counts for nothing meanwhile. Is it running, and are its name and its peer address "
+            "right? A node that was added with a wrong address is removed, and added under another "
+            "name"
+        )
 
     def _check_connected(self, then: Membership, what: str) -> None:
         """Refuse what would leave no connected majority of voters: nothing could be committed."""

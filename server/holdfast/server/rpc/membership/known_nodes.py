@@ -7,12 +7,14 @@ first ones are, each node's file says. Files do not count for anything else once
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.raft.membership import ClusterNode, Membership
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.raft.membership import Membership
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.config.node_config import Peer
 
@@ -55,6 +57,19 @@ class KnownNodes(Mapping[str, KnownNode]):
             node.peer_address or peer,
             name in membership.voter_names,
         )
+
+    def membership(self) -> Membership:
+        """Return the membership in force, in which each node has its addresses as far as known."""
+        now = self._replica.membership
+        return replace(
+            now,
+            voters=tuple(map(self._addressed, now.voters)),
+            learners=tuple(map(self._addressed, now.learners)),
+        )
+
+    def _addressed(self, node: ClusterNode) -> ClusterNode:
+        known = self[node.name]
+        return ClusterNode(node.name, known.peer_address, known.client_address)
 
     def __getitem__(self, name: str) -> KnownNode:
         return self._now()[name]

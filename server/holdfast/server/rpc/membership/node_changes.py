@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.raft.membership import Change, Membership
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
+    from holdfast.server.rpc.membership.known_nodes import KnownNodes
 
     Audit = Callable[[str, str, str, str], None]
     """Notes a change: by which principal, the call, of what, and what became of it."""
@@ -60,9 +61,12 @@ class Fate(NamedTuple):
 class NodeChanges:
     """Asks the log of the leading node for changes of nodes."""
 
-    def __init__(self, replica: ReplicaLike, actors: Actors, audit: Audit) -> None:
-        """`audit`: is told who changed the nodes."""
+    def __init__(
+        self, replica: ReplicaLike, actors: Actors, audit: Audit, known: KnownNodes
+    ) -> None:
+        """`audit`: is told who changed the nodes. `known`: where each of them is."""
         self._replica, self._actors, self._audit = replica, actors, audit
+        self._known = known
 
     async def make(
         self,
@@ -89,7 +93,7 @@ class NodeChanges:
 
     def _known_fate(self, change: Change) -> Fate | None:
         """Return the fate that needs no look at the other nodes; None: the log has to judge."""
-        now, level = self._replica.membership, self._actors.state.level
+        now, level = self._known.membership(), self._actors.state.level
         if level < NODE_CHANGES:
             told = sentence(UnsupportedVersion("a change of nodes", NODE_CHANGES, level))
             return Fate(problem=told, code=e.ERROR_CODE_UNSUPPORTED_VERSION)

@@ -34,6 +34,9 @@ def test_nodes_come_and_go_while_this_one_runs() -> None:
     replica.membership = after(replica.membership, Promote("c"))
     assert known["c"].is_voter
     replica.membership = after(replica.membership, Remove("a"))
+    assert known.membership() == Membership(
+        (ClusterNode("b", "b:2", "b:1"), NEW), removed=("a",)
+    ), "which of the log alone has no addresses of b"
     assert dict(addresses) == {"b": "b:1", "c": "c:1"}
     assert len(addresses) == len(known) == 2
 

@@ -17,7 +17,7 @@ from holdfast.raft.membership import ChangeRefused
 from holdfast.server.audit.files import read
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.server.nodes import served
+from unit.server.nodes import OTHER, served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -120,6 +120,26 @@ def test_what_the_membership_forbids_is_refused_for_good(request_: Message, told
             assert (answer.error_code, answer.may_pass_later) == (REFUSED, False)
             assert told in answer.holdfast.message
             assert node.replica.membership is before
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        a.AddNodeRequest(name="node-3", client_address="h3:1", peer_address=str(OTHER)),
+        a.AddNodeRequest(name="node-3", client_address=str(OTHER), peer_address="h3:2"),
+    ],
+)
+def test_s25c_an_address_of_one_of_the_first_nodes_is_refused(request_: a.AddNodeRequest) -> None:
+    """The log does not tell theirs: this node's file does."""
+
+    async def story() -> None:
+        async with node_at_level() as node:
+            answer = await node.admin.AddNode(request_)
+            assert (answer.error_code, answer.may_pass_later) == (REFUSED, False)
+            assert "is the address of node 'node-2'" in answer.holdfast.message
+            assert names(node) == (("node-1", "node-2"), (), ())
 
     asyncio.run(story())
 

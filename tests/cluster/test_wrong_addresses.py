@@ -72,3 +72,18 @@ def test_s25c_a_node_that_is_not_where_the_log_says_becomes_no_voter(
     cluster.kill(FIRST)
     cluster.bring_back(FIRST)
     assert cluster.leader() == FIRST, "it is its own majority still"
+
+
+def test_s25c_a_wrong_address_is_corrected_and_the_node_found_again_after_a_restart(
+    cluster: RunningCluster,
+) -> None:
+    """It keeps name, certificate and disk; its vote is one that the other can get."""
+    assert add(cluster, f"127.0.0.1:{ports.reserve()}") == (0, "")
+    assert add(cluster, cluster.configuration(NEW)["node"]["peer_address"]) == (0, "")
+    promoted = cluster.ask("node", "promote", NEW)
+    assert promoted.returncode == 0, promoted.stderr
+
+    poll(lambda: NEW in cluster.names, f"cluster.json has {NEW}")
+    cluster.kill(FIRST, NEW)
+    cluster.bring_back(FIRST, NEW)
+    cluster.leader()

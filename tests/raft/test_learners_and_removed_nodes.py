@@ -13,7 +13,7 @@ from harness.node_changes import caught_up, learner, led_by, nodes, refusal, set
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped, NodeRemoved
 from holdfast.raft.core.context import Switch
-from holdfast.raft.membership import Promote, Remove
+from holdfast.raft.membership import AddLearner, ClusterNode, Promote, Remove
 
 # --- S25 c: learners ---
 
@@ -54,10 +54,10 @@ def test_a_learner_that_is_asked_votes_as_it_may_be_a_voter() -> None:
     """Raft thesis 4.1: of four, C has the entry that makes D a voter, A and B are away or lag."""
     c = led_by("A")
     learner(c, "A", "D")
-    c.isolate("D")
-    c.pump("ABC", rounds=1)
+    c.network.deaf.add(("A", "D"))
     c.change("A", Promote("D"))
     settle(c, "ABC", rounds=4)
+    c.isolate("D")
     assert (voters(c, "C"), voters(c, "D")) == ("ABCD", "ABC")
     c.crash("A")
     c.network.connect("C", "D")
@@ -94,6 +94,32 @@ def test_a_node_that_was_never_there_is_told_of_its_address() -> None:
     )
     assert "its peer address right" in refusal(c, "A")
     assert c.consumer("A").refused[-1].by_rule
+
+
+def test_s25c_a_learner_that_was_reached_a_moment_ago_is_not_promoted() -> None:
+    """Its last answers are fresh; they came on a connection that has ended, perhaps for good."""
+    c = led_by("A")
+    learner(c, "A", "D")
+    c.network.cut("A", "D")
+
+    c.change("A", Promote("D"))
+
+    assert "is not connected to the leader" in refusal(c, "A")
+    assert voters(c, "A") == "ABC"
+
+
+def test_s25c_a_learner_whose_address_was_wrong_becomes_a_voter_once_it_is_corrected() -> None:
+    """It keeps its name and its disk; on the log is where it is reached now."""
+    c = led_by("A")
+    learner(c, "A", "D")
+
+    c.change("A", AddLearner(ClusterNode("D", "elsewhere:1", "elsewhere:2")))
+    settle(c)
+    assert nodes(c, "B").learners == (ClusterNode("D", "elsewhere:1", "elsewhere:2"),)
+    c.change("A", Promote("D"))
+    settle(c)
+
+    assert voters(c, "A") == voters(c, "B") == voters(c, "D") == "ABCD"
 
 
 def test_a_learner_that_is_far_behind_is_not_promoted() -> None:

@@ -1924,7 +1924,7 @@ class AddNodeRequest(_message.Message):
     PEER_ADDRESS_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Its name, which no node of the cluster has or ever had."""
+    """Its name, which no node of the cluster has or ever had; or that of a learner whose addresses were wrong."""
     client_address: _builtins.str
     """`host:port` at which clients reach it."""
     peer_address: _builtins.str
@@ -1964,7 +1964,7 @@ class AddNodeResponse(_message.Message):
     UNSUPPORTED_VERSION: the cluster's level has no changes of nodes yet.
     """
     already: _builtins.bool
-    """Whether the cluster had this node before the call."""
+    """Whether the cluster had this node, at these addresses, before the call."""
     may_pass_later: _builtins.bool
     """With INVALID_REQUEST: whether the same call may be carried out later, when what the message tells of has passed."""
     @_builtins.property

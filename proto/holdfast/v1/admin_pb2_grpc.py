@@ -234,7 +234,7 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AddNode(self, request, context):
-        """Adds a node as a learner, which gets the log and counts for nothing. May be repeated.
+        """Adds a node as a learner, which gets the log and counts for nothing; corrects the addresses of a learner. May be repeated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -60,7 +60,7 @@ class AdminServiceStub:
     TransferLeadership: _grpc.UnaryUnaryMultiCallable[_admin_pb2.TransferLeadershipRequest, _admin_pb2.TransferLeadershipResponse]
     """Hands the leadership to another node."""
     AddNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.AddNodeRequest, _admin_pb2.AddNodeResponse]
-    """Adds a node as a learner, which gets the log and counts for nothing. May be repeated."""
+    """Adds a node as a learner, which gets the log and counts for nothing; corrects the addresses of a learner. May be repeated."""
     PromoteNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PromoteNodeRequest, _admin_pb2.PromoteNodeResponse]
     """Makes a learner that has caught up a voter. May be repeated."""
     RemoveNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RemoveNodeRequest, _admin_pb2.RemoveNodeResponse]
@@ -112,7 +112,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     TransferLeadership: _aio.UnaryUnaryMultiCallable[_admin_pb2.TransferLeadershipRequest, _admin_pb2.TransferLeadershipResponse]  # type: ignore[assignment]
     """Hands the leadership to another node."""
     AddNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.AddNodeRequest, _admin_pb2.AddNodeResponse]  # type: ignore[assignment]
-    """Adds a node as a learner, which gets the log and counts for nothing. May be repeated."""
+    """Adds a node as a learner, which gets the log and counts for nothing; corrects the addresses of a learner. May be repeated."""
     PromoteNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.PromoteNodeRequest, _admin_pb2.PromoteNodeResponse]  # type: ignore[assignment]
     """Makes a learner that has caught up a voter. May be repeated."""
     RemoveNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.RemoveNodeRequest, _admin_pb2.RemoveNodeResponse]  # type: ignore[assignment]
@@ -233,7 +233,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.AddNodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.AddNodeResponse, _abc.Awaitable[_admin_pb2.AddNodeResponse]]:
-        """Adds a node as a learner, which gets the log and counts for nothing. May be repeated."""
+        """Adds a node as a learner, which gets the log and counts for nothing; corrects the addresses of a learner. May be repeated."""
 
     @_abc_1.abstractmethod
     def PromoteNode(

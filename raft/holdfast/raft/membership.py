@@ -53,7 +53,7 @@ class ClusterNode(NamedTuple):
 
 
 class AddLearner(NamedTuple):
-    """Have a new node get the log. It counts for nothing."""
+    """Have a new node get the log, or a learner be looked for elsewhere. It counts for nothing."""
 
     node: ClusterNode
 
@@ -158,20 +158,31 @@ def _with_learner(now: Membership, new: ClusterNode) -> Membership:
             "an old disk or process of it must not be taken for the new one. Give the node another "
             "name"
         )
-    for node in now.nodes:
-        if node.name == new.name:
-            raise ChangeRefused(
-                f"the cluster has a node {new.name!r}. Give the new one its own name"
-            )
+    others = tuple(node for node in now.nodes if node.name != new.name)
+    _refuse_present(now, new)
+    for node in others:
         for theirs in {node.peer_address, node.client_address} - {""}:
             if theirs in new[1:]:
                 raise ChangeRefused(
                     f"{theirs} is the address of node {node.name!r}. Give node {new.name!r} an "
                     "address of its own"
                 )
-    if len(now.nodes) >= NODES_MAX:
+    if len(others) >= NODES_MAX:
         raise ChangeRefused(f"the cluster has {NODES_MAX} nodes, and may not have more. Remove one")
-    return replace(now, learners=_sorted((*now.learners, new)))
+    learners = tuple(node for node in now.learners if node.name != new.name)
+    return replace(now, learners=_sorted((*learners, new)))
+
+
+def _refuse_present(now: Membership, new: ClusterNode) -> None:
+    """Refuse a node that there is, but for a learner with other addresses: its are corrected."""
+    known = _find(now.nodes, new.name)
+    if known is not None and (known == new or new.name in now.voter_names):
+        kind = "a voter" if new.name in now.voter_names else "a learner"
+        raise ChangeRefused(
+            f"the cluster has a node {new.name!r}, {kind} that other nodes reach at "
+            f"{known.peer_address or '(its file says it)'} and clients at "
+            f"{known.client_address or '(its file says it)'}. Give the new one its own name"
+        )
 
 
 def _refuse_unusable(new: ClusterNode) -> None:

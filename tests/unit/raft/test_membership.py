@@ -52,8 +52,21 @@ def test_a_removed_node_leaves_its_name(name: str) -> None:
     assert then.removed == (name,)
 
 
+def test_a_learner_whose_address_was_wrong_is_corrected() -> None:
+    """S25 c: it counts for nothing, so no majority changes; its name and certificate are kept."""
+    right = ClusterNode("D", "d:7501", "d:7400")
+
+    assert after(WITH_D, AddLearner(right)) == Membership(ABC.voters, (right,))
+
+
 REFUSED: list[tuple[Membership, Change, str]] = [
     (ABC, AddLearner(ClusterNode("B", "x:1", "x:2")), "the cluster has a node 'B'"),
+    (WITH_D, AddLearner(D), "a learner that other nodes reach at d:7401 and clients at d:7400"),
+    (
+        after(WITH_D, Promote("D")),
+        AddLearner(ClusterNode("D", "d:1", "d:2")),
+        "a voter that other nodes reach at d:7401 and clients at d:7400",
+    ),
     (WITH_D, AddLearner(ClusterNode("E", "d:7401", "e:2")), "d:7401 is the address of node 'D'"),
     (WITH_D, AddLearner(ClusterNode("E", "e:1", "d:7400")), "d:7400 is the address of node 'D'"),
     (WITH_D, AddLearner(ClusterNode("E", "d:7400", "e:2")), "d:7400 is the address of node 'D'"),
@@ -91,6 +104,7 @@ def test_nodes_and_removed_names_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(ChangeRefused, match="has 4 nodes"):
         after(WITH_D, AddLearner(ClusterNode("E", "e:1", "e:2")))
+    assert after(WITH_D, AddLearner(ClusterNode("D", "d:1", "d:2"))).names == WITH_D.names
     with pytest.raises(ChangeRefused, match="no more names can be kept"):
         after(after(WITH_D, Remove("D")), Remove("C"))
 

@@ -65,6 +65,8 @@ class Streams:
         """What the last wait found, until a turn has dealt with it."""
         self._ended: list[str] = []
         """Peers whose outgoing connection has ended, of which nobody was told yet."""
+        self._left: set[str] = set()
+        """Those of them of which is told in any case: the next connection leads elsewhere."""
         self._look_at = 0.0
 
     # --- connections come ---
@@ -146,19 +148,27 @@ class Streams:
         self._ended.append(link.peer)
 
     def end_outgoing(self, peer: str, why: str) -> None:
-        """End the connection to a peer, if there is one, even in the midst of a turn."""
+        """End the connection to a peer, if there is one, even in the midst of a turn.
+
+        The handler hears of it with the next turn, also if another connection is about to come.
+        """
         if link := self._outgoing.get(peer):
             self._end(link, ConnectionEnded(why))
+            self._left.add(peer)
 
     def tell_of_ended(self) -> None:
         """Tell of the outgoing connections that have ended since the last time."""
         if not self._ended:
             return
-        ended = [peer for peer in self._ended if not self._is_replacing(peer)]
+        ended = [peer for peer in self._ended if self._is_told(peer)]
         self._ended = [peer for peer in self._ended if peer not in ended]
+        self._left.clear()
         for peer in ended:
             self._handler.on_disconnected(peer)
             self._on_down(peer)
+
+    def _is_told(self, peer: str) -> bool:
+        return peer in self._left or not self._is_replacing(peer)
 
     def waiting(self) -> dict[str, int]:
         """Return the bytes that wait to be sent to each connected peer; for people. Any thread."""
@@ -173,7 +183,7 @@ class Streams:
     @property
     def has_more(self) -> bool:
         """Whether something is to be done of which the poller does not tell."""
-        is_told = any(not self._is_replacing(peer) for peer in self._ended)
+        is_told = any(map(self._is_told, self._ended))
         return is_told or any(link.has_more for link in self._incoming.values())
 
     def turn(self, now: float) -> None:

@@ -91,6 +91,23 @@ def is_closed(theirs: socket.socket) -> bool:
     return True
 
 
+def test_s25c_the_end_of_a_connection_that_leads_elsewhere_is_told_at_once(node: Node) -> None:
+    """Also if another one is about to come: it leads to another place."""
+    theirs = node.sends_to("b")
+    node.replaced.add("b")
+
+    node.streams.end_outgoing("b", "it has moved")
+    node.streams.end_outgoing("b", "it has moved")
+    node.streams.end_outgoing("c", "there is none")
+
+    assert is_closed(theirs)
+    assert not node.streams.send("b", encode(VoteGranted(1)))
+    assert node.streams.has_more
+    node.turn()
+    assert node.seen.seen == [("b", "up"), ("b", "down")]
+    assert node.downs == ["b"]
+
+
 def test_a_peer_that_never_stops_keeps_nobody_waiting(node: Node) -> None:
     """Each turn does a bounded amount for each peer, and ends."""
     loud, quiet, most = node.reads_from("loud"), node.reads_from("quiet"), 256

@@ -113,7 +113,8 @@ class MembershipChanges:
         progress, settings = self._replication.progress.get(name), self._ctx.settings
         if self._foreign.is_foreign(name):
             return _FOREIGN.format(name=name)
-        if progress is None or progress.heard_at < self._ctx.now() - settings.election_max:
+        answers = progress and progress.heard_at >= self._ctx.now() - settings.election_max
+        if not progress or not answers or not self._ctx.state.is_connected(name):
             return self._not_connected(name)
         if self._rebuilding.is_new(name):
             return (
@@ -135,8 +136,7 @@ class MembershipChanges:
             f"node {name!r} is not connected to the leader, so it cannot become a voter: nobody of "
             f"that name answers at {at or 'its peer address'}, where the other nodes look for it. "
             "It counts for nothing meanwhile. Is it running, and are its name and its peer address "
-            "right? A node that was added with a wrong address is removed, and added under another "
-            "name"
+            "right? A wrong address is corrected by adding the node again with the right one"
         )
 
     def _check_connected(self, then: Membership, what: str) -> None:

@@ -124,6 +124,25 @@ def test_what_the_membership_forbids_is_refused_for_good(request_: Message, told
     asyncio.run(story())
 
 
+def test_s25c_the_addresses_of_a_learner_are_corrected_and_those_of_a_voter_are_told() -> None:
+    """A wrong address costs neither name nor certificate; the answer says which are on the log."""
+    right = a.AddNodeRequest(name="node-3", client_address="h3:1", peer_address="h3:4")
+
+    async def story() -> None:
+        async with node_at_level() as node:
+            await node.admin.AddNode(NEW)
+            corrected = await node.admin.AddNode(right)
+            assert (corrected.error_code, corrected.already) == (NONE, False)
+            assert node.replica.membership.learners[0].peer_address == "h3:4"
+            assert (await node.admin.AddNode(right)).already
+            await node.admin.PromoteNode(PROMOTE)
+            refused = await node.admin.AddNode(NEW)
+            assert (refused.error_code, refused.may_pass_later) == (REFUSED, False)
+            assert "a voter that other nodes reach at h3:4" in refused.holdfast.message
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize(
     "request_",
     [

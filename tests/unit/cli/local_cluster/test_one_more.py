@@ -80,6 +80,61 @@ def test_the_ports_are_chosen_and_the_next_commands_are_told(
     )
 
 
+TOKENS = (
+    "tokens.issuer=https://issuer.example",
+    "tokens.audience=holdfast-local",
+    "tokens.keys=../keys.json",
+    *(f"cluster.peers.node-{n}.token_address=127.0.0.1:745{n}" for n in (1, 2, 3)),
+)
+
+
+def test_a_cluster_that_takes_tokens_gets_a_node_that_takes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has a fourth port of its own, and knows those of the others and the issuer's keys."""
+    layout.lay_out(tmp_path, layout.plan(3, None, [*TOKENS], insecure=False))
+    (tmp_path / layout.FORMED_NAME).touch()
+    monkeypatch.setattr(one_more, "is_taken", lambda _: False)
+
+    told = add(tmp_path, "--port-base", "7460").output
+
+    made = load(tmp_path / "node-4" / "node.toml", {}, ())
+    assert [str(peer.token_address) for peer in made.peers] == [
+        *(f"127.0.0.1:745{n}" for n in (1, 2, 3)),
+        "127.0.0.1:7463",
+    ]
+    assert made.tokens is not None
+    assert str(made.tokens.address) == "127.0.0.1:7463"
+    assert made.tokens.keys.resolve() == tmp_path / "keys.json"
+    assert "Clients with tokens are served at 127.0.0.1:7463" in told
+
+
+def test_a_port_for_tokens_that_another_node_listens_on_is_not_taken_over(tmp_path: Path) -> None:
+    layout.lay_out(tmp_path, layout.plan(3, None, [*TOKENS], insecure=False))
+    (tmp_path / layout.FORMED_NAME).touch()
+    for name in ("node-1", "node-2", "node-3"):
+        file = tmp_path / name / "node.toml"
+        own = f'[tokens]\naddress = "127.0.0.1:74{name[-1]}9"\n'
+        file.write_text(file.read_text().replace("[tokens]\n", own))
+
+    assert add(tmp_path).exit_code == 0
+
+    made = load(tmp_path / "node-4" / "node.toml", {}, ())
+    assert made.tokens is not None
+    assert made.tokens.address == made.peers[3].token_address
+
+
+def test_a_configuration_that_cannot_be_used_leaves_nothing(
+    local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is checked before there is a folder: another try would find the name taken."""
+    before = sorted(local.rglob("*"))
+    monkeypatch.setattr(one_more, "_configuration", lambda *_: "[node]\nname = 'node-4'\n")
+
+    assert add(local).exit_code == 1
+    assert sorted(local.rglob("*")) == before
+
+
 def test_a_removed_node_is_no_peer_and_its_name_is_not_used_again(local: Path) -> None:
     """S25: neither by number nor by name."""
     standing.write(local, Standing(("node-2", "node-3"), (), ("node-1", "node-4"), 9))

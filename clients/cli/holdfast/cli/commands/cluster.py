@@ -94,12 +94,13 @@ def start(
 @cluster.command("add-node")
 @click.option("--dir", "directory", required=True, type=_folder)
 @click.option("--name", help="Its name; default: node- and the next number.")
-@click.option("--port-base", type=click.IntRange(1, 65_533), help="First port; default: free ones.")
+@click.option("--port-base", type=click.IntRange(1, 65_532), help="First port; default: free ones.")
 def add_node(directory: Path, name: str | None, port_base: int | None) -> None:
     """Lay one more node out for a local cluster, whether that runs or not.
 
-    Makes its folder in DIR, with configuration and certificate, and starts nothing. Its three ports
-    are for clients, for peers and for HTTP, in this order.
+    Makes its folder in DIR, with configuration and certificate, and starts nothing. Its ports are
+    for clients, for peers and for HTTP, in this order; a fourth one is for clients with tokens, if
+    the cluster takes tokens.
     """
     from holdfast.cli.local_cluster import one_more  # noqa: PLC0415 - needs the [server] extra
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import tempfile
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.ending import fail
@@ -24,7 +26,6 @@ from holdfast.server.security.certificates import CERTIFICATE_DAYS, Party
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from holdfast.server.config.node_config import NodeConfig
 
@@ -50,6 +51,12 @@ def run(directory: Path, name: str | None, port_base: int | None) -> None:
         f"    holdfast node add {made.name} --peer {peer} --client {client} --cluster "
         f"{shlex.quote(str(directory))}"
     )
+    if made.tokens is not None:
+        say(
+            f"Clients with tokens are served at {made.tokens.address}. To be led there when it "
+            f"leads, they need [cluster.peers.{made.name}] of its file in those of all nodes, and "
+            "each of these started again"
+        )
 
 
 def lay_out(directory: Path, name: str | None, port_base: int | None) -> NodeConfig:
@@ -69,8 +76,11 @@ def lay_out(directory: Path, name: str | None, port_base: int | None) -> NodeCon
     _refuse_name(directory, chosen, removed)
     there = {file: config for file, config in configs.items() if config.name not in removed}
     template = next(iter(there or configs))
-    text = _configuration(template, there.values(), chosen, removed, _addresses(port_base))
-    return _written(directory / chosen, text, configs[template])
+    like = configs[template]
+    addresses = _addresses(port_base, 3 if like.tokens is None else 4)
+    text = _configuration(template, there.values(), chosen, removed, addresses)
+    _refuse_unusable(text)
+    return _written(directory / chosen, text, like)
 
 
 def _next_name(removed: Iterable[str], configs: Iterable[NodeConfig]) -> str:
@@ -99,16 +109,19 @@ def _refuse_name(directory: Path, name: str, removed: Iterable[str]) -> None:
         raise ConfigError(f"{folder} is there already. Choose another name")
 
 
-def _addresses(port_base: int | None) -> tuple[Address, Address, Address]:
-    """Return where clients, peers and HTTP reach the node; raises ConfigError for a port in use."""
-    ports = layout.free_ports(3) if port_base is None else range(port_base, port_base + 3)
-    client, peer, http = (Address(layout.HOST, port) for port in ports)
-    for address in (client, peer, http):
+def _addresses(port_base: int | None, count: int) -> tuple[Address, ...]:
+    """Return where clients, peers, HTTP and perhaps clients with tokens reach the node.
+
+    Raises ConfigError for a port in use.
+    """
+    ports = layout.free_ports(count) if port_base is None else range(port_base, port_base + count)
+    addresses = tuple(Address(layout.HOST, port) for port in ports)
+    for address in addresses:
         if is_taken(address):
             raise ConfigError(
                 f"another process listens on {address}. Stop it, or give another --port-base"
             )
-    return client, peer, http
+    return addresses
 
 
 def _configuration(
@@ -119,17 +132,42 @@ def _configuration(
     addresses: tuple[Address, ...],
 ) -> str:
     """Make the node's file of another one's: its own name and places, and all nodes as peers."""
-    client, peer, http = map(str, addresses)
+    client, peer, http, *tokens = map(str, addresses)
     tables = dict(_tables("", tomllib.loads(template.read_text())))
     for each in removed:
         tables.pop(f"cluster.peers.{each}", None)
     tables["node"] |= {"name": name, "client_address": client, "peer_address": peer}
     tables["http"] = {"address": http}
     for config in configs:
-        at = {"client_address": config.client_address, "peer_address": config.peer_address}
-        tables[f"cluster.peers.{config.name}"] = {key: str(place) for key, place in at.items()}
-    tables[f"cluster.peers.{name}"] = {"client_address": client, "peer_address": peer}
+        tables[f"cluster.peers.{config.name}"] = _places(config)
+    own = tables[f"cluster.peers.{name}"] = {"client_address": client, "peer_address": peer}
+    for address in tokens:
+        own["token_address"] = address
+        tables["tokens"] = _tokens(tables["tokens"], template)
     return "\n".join(_text(table, values) for table, values in tables.items())
+
+
+def _places(config: NodeConfig) -> dict[str, str]:
+    """Return where a node is reached, as its own file says it."""
+    at = {"client_address": config.client_address, "peer_address": config.peer_address}
+    own = next((peer for peer in config.peers if peer.name == config.name), None)
+    if own is not None and own.token_address is not None:
+        at["token_address"] = own.token_address
+    return {key: str(place) for key, place in at.items()}
+
+
+def _tokens(table: dict[str, Any], template: Path) -> dict[str, Any]:
+    """Return [tokens] for the new node: another node's listening address is not its own."""
+    kept = {key: value for key, value in table.items() if key != "address"}
+    return kept | {"keys": str(template.resolve().parent / table["keys"])}
+
+
+def _refuse_unusable(text: str) -> None:
+    """Check a configuration before there is anything of its node; raises ConfigError."""
+    with tempfile.TemporaryDirectory() as scratch:
+        draft = Path(scratch) / layout.CONFIG_NAME
+        draft.write_text(text)
+        load(draft, {}, ())
 
 
 def _tables(prefix: str, table: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -174,6 +174,7 @@ class Refusal(StrEnum):
     FOREIGN_CLUSTER = "another cluster's"
     FOREIGN_NODE = "another node's"
     EMPTY = "empty"
+    NOT_EMPTY = "not empty"
     NOT_OURS = "not a data directory"
     NO_SPACE = "no space"
     NEWER_SCHEMA = "written by a newer version"

@@ -78,15 +78,15 @@ def check_targets(targets: Mapping[str, Path]) -> None:
     if len({path.resolve() for path in targets.values()}) < len(targets):
         first = next(iter(targets.values()))
         raise DirectoryRefused(
-            first, Refusal.IN_USE, "two nodes cannot share it. Name one for each"
+            first, Refusal.UNUSABLE, "two nodes cannot share it. Name one for each"
         )
     for path in targets.values():
         if not is_empty(path) and not (path / UNFINISHED).exists():
             raise DirectoryRefused(
                 path,
-                Refusal.IN_USE,
-                "it holds data, and a restore overwrites nothing. Stop the node, move the "
-                "directory away, and restore again",
+                Refusal.NOT_EMPTY,
+                "it holds data, and nothing is ever overwritten. See to it that no node uses it, "
+                "move the directory away, and give the command again",
             )
 
 

@@ -166,7 +166,9 @@ PEER_KEYS: Final = (
         "host:port at which the other nodes reach the node NAME.",
         kafka="controller.quorum.bootstrap.servers"),
     Key("cluster.peers.NAME", "token_address", "address", None,
-        "host:port at which clients with tokens reach the node NAME. Every node has one, or none.",
+        "host:port at which clients with tokens reach the node NAME. Every node has one, or none. "
+        "The log does not tell it: that of a node that is added later is given in the files of all "
+        "nodes, each of which is started again.",
         optional=True),
 )  # fmt: skip
 """One table for each node of the cluster, this one included; all nodes have the same ones."""

@@ -56,7 +56,8 @@ It starts as it is, since `tls.accept_old_node_names` is true unless a file says
 
 A new cluster is begun with `holdfast node --config FILE --bootstrap` on every node; without that
 flag an empty directory is refused. A node whose disk was lost comes back with `--rebuild`: it
-fetches everything from its peers and does not vote until it has.
+fetches everything from its peers and does not vote until it has. With both, an empty directory
+is refused; neither touches data that is there.
 
 `[cluster.peers]` says where a cluster begins, the same on all its nodes. From the first change of
 nodes on the log says which there are, and a file that differs gets a warning. The file of a node

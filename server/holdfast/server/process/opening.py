@@ -39,6 +39,8 @@ def begin_to_open(config: NodeConfig, *, bootstrap: bool = False, rebuild: bool 
         raise CannotStart(cannot_listen(config.client_address, "node.client_address"))
     if bootstrap and _locks_out(config) and _is_empty(config.data_dir):
         raise CannotStart(LOCKED_OUT)
+    if bootstrap and rebuild and _is_empty(config.data_dir):
+        raise CannotStart(_BOTH.format(place=config.data_dir))
     wanted = DirectoryConfig(
         config.data_dir,
         config.cluster_id,
@@ -56,6 +58,12 @@ def begin_to_open(config: NodeConfig, *, bootstrap: bool = False, rebuild: bool 
     return opening
 
 
+_BOTH: Final = (
+    "--bootstrap and --rebuild contradict each other, and the data directory {place} is empty, so "
+    "one of them would decide: --bootstrap begins a new cluster, --rebuild fetches everything from "
+    "the nodes of one that serves. Nothing was begun. Start the node again with the one that is "
+    "meant; take the other out of its unit"
+)
 LOCKED_OUT: Final = (
     "a new cluster refuses what no grant allows, and access.administrators names nobody who could "
     "grant anything. Name the principal of your own client: [access] administrators = "

@@ -97,6 +97,15 @@ def test_a_refused_token_may_be_followed_by_a_better_one_unless_the_node_says_no
     }
 
 
+def test_a_refused_token_is_a_nodes_own_answer() -> None:
+    """A command that shows none but this one ends after a few of them, and says what was said."""
+    code, said = StatusCode.UNAUTHENTICATED, "the token is over"
+    again = classify(code, said, ((OUTCOME_KEY, NOT_APPLIED),), subject="x", request_id="").again
+
+    assert isinstance(again, Unavailable)
+    assert (again.answered, again.details) == (True, said)
+
+
 def test_a_call_that_nobody_serves_there_may_have_gone_to_a_peer_port() -> None:
     """The node's own words say which address to use; gRPC's leave two causes, and both are told."""
     told = "this is the peer port of node 'a'; clients connect to 10.0.0.1:7400"

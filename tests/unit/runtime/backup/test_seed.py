@@ -58,6 +58,15 @@ def test_a_second_restore_to_the_same_directories_changes_nothing_in_them(place:
     place.check_made_with(1)
 
 
+def test_a_directory_that_holds_data_is_no_directory_in_use(place: Place) -> None:
+    """It is refused for what is in it: nobody has to look for a process that uses it."""
+    place.make(1, lambda: None)
+
+    with pytest.raises(DirectoryRefused, match=r"refused \(not empty\): it holds data") as refused:
+        place.make(2)
+    assert refused.value.refusal is Refusal.NOT_EMPTY
+
+
 def test_s19_no_node_starts_on_a_directory_before_all_are_made(place: Place) -> None:
     """A supervisor may start it again and again; it would empty what is unfinished."""
 

@@ -122,6 +122,20 @@ def test_a_node_of_a_cluster_that_is_formed_starts_whatever_its_file_says(tmp_pa
         assert directory.path == lone.data_dir
 
 
+def test_s19_an_empty_directory_with_both_options_is_neither_begun_nor_rebuilt(
+    tmp_path: Path,
+) -> None:
+    """One of them was left in a unit: which one is meant, nobody here knows."""
+    config = configured(tmp_path)
+    with pytest.raises(CannotStart, match="--bootstrap and --rebuild contradict each other"):
+        begin_to_open(config, bootstrap=True, rebuild=True)
+    assert not config.data_dir.exists()
+
+    begun(config, "member")
+    with begin_to_open(config, bootstrap=True, rebuild=True).result(WITHIN_S) as directory:
+        assert not directory.bootstrapping, "where there is data, both may stay in the unit"
+
+
 def locking_out(folder: Path) -> NodeConfig:
     """A node that would create a cluster in which nobody may do anything."""
     return replace(configured(folder), administrators=(), access_mode=DENY)

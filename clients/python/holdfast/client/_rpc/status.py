@@ -110,6 +110,8 @@ def classify(
         move = code in _ELSEWHERE and outcome == NOT_APPLIED
         is_stale = code is StatusCode.UNAUTHENTICATED and trailing.get(RETRY_KEY) != "no"
         again = _passing(code, text, outcome, request_id) if outcome and is_stale else None
+        if again is not None:  # the node has judged the token; a later one may be good
+            again.details, again.answered = said, True
         return FailedCall(FailureKind.FATAL, fatal, move=move, leader=leader, again=again)
     error = _passing(code, text, outcome, request_id)
     error.details = said

@@ -46,6 +46,22 @@ def test_a_member_with_short_tokens_keeps_its_partition_through_a_failover(tmp_p
     assert given > 1, "the token was never renewed"
 
 
+def test_a_command_with_a_token_that_is_over_ends_with_the_nodes_words(tmp_path: Path) -> None:
+    """It shows this token and no other: going on until nobody has served it hides the cause."""
+    issuer, keys, ports = Issuer(), tmp_path / "keys.json", [*free_ports(1)]
+    keys.write_bytes(issuer.key_set())
+    token = tmp_path / "token"
+    token.write_text(issuer.token("indexer", -60.0))
+    with running(tmp_path / "c", 1, *settings(keys, ports)) as cluster:
+        cluster.leader()
+        to = ("--address", f"127.0.0.1:{ports[0]}", "--tls", str(cluster.directory / "client"))
+        done = cluster.run("topic", "list", *to, "--token-file", str(token))
+
+    assert done.returncode == 1
+    assert "no node served" not in done.stderr
+    assert "token" in done.stderr
+
+
 async def scenario(cluster: RunningCluster, issuer: Issuer, at: list[str]) -> int:
     """Join by one address, lose the leader, and go on; returns how many tokens were shown."""
     given, lost = list[str](), list[object]()

@@ -63,7 +63,7 @@ class EngineThread:
             while not self._ending.is_set():
                 self._engine.tick(TICK_SECONDS)
                 self._ticked_at = time.monotonic()
-        except EngineStopped as stopped:  # the FIFO's last item has told the replica
-            logger.critical("the engine's thread ends: %s", stopped.reason)
+        except EngineStopped:  # the engine has said why, and the FIFO's last item tells the replica
+            logger.info("the engine's thread ends")
         finally:
             self._engine.close()

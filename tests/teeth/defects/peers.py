@@ -47,6 +47,24 @@ def foreign_certificate_accepted() -> Iterator[None]:
 
 
 @seeded(
+    "S25 c",
+    Scenario(NODES + "test_s25c_a_node_is_reached_at_the_address_on_the_log_or_not_at_all"),
+)
+def connection_kept_to_another_address() -> Iterator[None]:
+    """A node is sent the log where it was dialled before the log said where it is.
+
+    With a wrong address on the log it becomes a voter, and is found by nobody after a restart.
+    """
+
+    def is_elsewhere(self: Peers, node: str, address: str) -> bool:
+        del self, node, address
+        return False
+
+    with replaced(Peers, "is_elsewhere", is_elsewhere):
+        yield
+
+
+@seeded(
     "FAULT-29", Scenario(IDENTITY + "test_nobody_but_the_node_itself_is_sent_anything" + ANOTHER)
 )
 def foreign_certificate_dialled() -> Iterator[None]:

@@ -50,7 +50,10 @@ _timeout = timeout(600.0, "Seconds until the node has to have caught up.", 7 * D
 @as_json
 @asks_cluster
 def add(cluster: Cluster, name: str, peer: str, client: str, *, as_json: bool) -> None:
-    """Have a new node get the log. It counts for nothing before it is promoted."""
+    """Have a new node get the log. It counts for nothing before it is promoted.
+
+    Until then the same command with other addresses corrects them.
+    """
     done = _added(cluster, name, peer, client)
     _end(done, name, as_json=as_json)
     if not as_json:

@@ -37,7 +37,8 @@ class ClusterAdmin(ABC):
         """Have a new node get the log; it counts for nothing before it is promoted (S25).
 
         `client_address`, `peer_address`: `host:port` at which clients and the other nodes reach it.
-        Returns whether this call added it; False: the cluster had this very node. May be repeated.
+        Those of a learner are corrected. Returns whether this call changed anything; False: the
+        cluster had this very node. May be repeated.
 
         Raises NotYet while another change of nodes is not committed, and InvalidArgument if the
         name was ever used, an address is another node's, or the cluster is at level 1.

@@ -50,13 +50,8 @@ class KnownNodes(Mapping[str, KnownNode]):
 
     def _known(self, membership: Membership, name: str) -> KnownNode:
         (node,) = (each for each in membership.nodes if each.name == name)
-        client, peer = self._file.get(name, ("", ""))
-        return KnownNode(
-            name,
-            node.client_address or client,
-            node.peer_address or peer,
-            name in membership.voter_names,
-        )
+        _, peer, client = self._addressed(node)
+        return KnownNode(name, client, peer, name in membership.voter_names)
 
     def membership(self) -> Membership:
         """Return the membership in force, in which each node has its addresses as far as known."""
@@ -68,8 +63,8 @@ class KnownNodes(Mapping[str, KnownNode]):
         )
 
     def _addressed(self, node: ClusterNode) -> ClusterNode:
-        known = self[node.name]
-        return ClusterNode(node.name, known.peer_address, known.client_address)
+        client, peer = self._file.get(node.name, ("", ""))
+        return ClusterNode(node.name, node.peer_address or peer, node.client_address or client)
 
     def __getitem__(self, name: str) -> KnownNode:
         return self._now()[name]

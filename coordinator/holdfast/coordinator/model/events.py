@@ -55,6 +55,22 @@ class TopicSize(NamedTuple):
     num_partitions: int
 
 
+class TopicPartitions(NamedTuple):
+    """Partitions of one topic."""
+
+    topic: TopicName
+    partitions: tuple[int, ...]
+    """Sorted."""
+
+
+class ResolvedRegex(NamedTuple):
+    """The topics that a regular expression matches."""
+
+    regex: str
+    topics: tuple[TopicName, ...]
+    """Sorted."""
+
+
 class SettingChange(NamedTuple):
     """A setting and its new value; None restores the inherited value."""
 

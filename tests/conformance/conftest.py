@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from conformance.replayer import deviations
+from conformance.replayer import deviations, heartbeat_transcripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,19 +18,28 @@ IN_PROCESS = "in process"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line for each way of replaying."""
-    counts = Counter(_outcomes(terminalreporter))
-    for place in sorted({place for place, _ in counts}):
-        as_kafka, deviated = counts[place, "as Kafka"], counts[place, "deviated"]
-        terminalreporter.write_line(
-            f"transcripts, {place}: {as_kafka + deviated} passed, {deviated} of them with steps "
-            f"listed in deviations.toml; {counts[place, 'failed']} failed, "
-            f"{counts[place, 'left out']} left out"
-        )
+    """Two lines for each way of replaying: the classic protocol, and the heartbeat protocol."""
+    outcomes = list(_outcomes(terminalreporter))
+    heartbeat = {path.stem for path in heartbeat_transcripts()}
+    for place in sorted({place for place, _, _ in outcomes}):
+        here = [(name, went) for at, name, went in outcomes if at == place]
+        classic = Counter(went for name, went in here if name not in heartbeat)
+        new = Counter(went for name, went in here if name in heartbeat)
+        terminalreporter.write_line(f"{place}, classic: {_counted(classic, 'left out')}")
+        terminalreporter.write_line(f"{place}, heartbeat: {_counted(new, 'of old versions')}")
 
 
-def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str]]:
-    """Where each transcript was replayed, and what came of it."""
+def _counted(counts: Counter[str], skipped: str) -> str:
+    passed = counts["as Kafka"] + counts["deviated"]
+    listed = counts["deviated"]
+    told = [f"{passed} passed", f"{counts['left out']} {skipped}"]
+    told += [f"{counts['failed']} failed"] * bool(counts["failed"])
+    told += [f"{listed} of those that passed have steps listed in deviations.toml"] * bool(listed)
+    return ", ".join(told)
+
+
+def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str]]:
+    """Where each transcript was replayed, which it was, and what came of it."""
     for outcome in ("passed", "failed", "skipped"):
         for report in reporter.getreports(outcome):
             _, _, test = report.nodeid.rpartition("::")
@@ -38,7 +47,7 @@ def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str]]:
                 place, name = _replayed(test.partition("[")[2].removesuffix("]"))
                 went = "deviated" if name in deviations() else "as Kafka"
                 told = {"passed": went, "skipped": "left out"}
-                yield place, told.get(outcome, outcome)
+                yield place, name, told.get(outcome, outcome)
 
 
 def _replayed(parameters: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 
-from conformance.in_process import BASE_PROFILE, setting
+from conformance.in_process import profile
 from conformance.messages import Corner, error_name
 from conformance.replayer import Completion
 from harness.poll import until_told
@@ -60,8 +60,7 @@ SLOW_ELECTIONS: Final = ("raft.election_min_ms=2000", "raft.election_max_ms=4000
 
 def overrides(config: Mapping[str, str]) -> list[str]:
     """`--set` of a transcript's configuration over the base profile, in our names."""
-    changes = (setting(*each) for each in {**BASE_PROFILE, **config}.items())
-    settings = [f"{change.key}={change.value}" for change in changes]
+    settings = [f"{change.key}={change.value}" for change in profile(config)]
     return [word for each in (*settings, *SLOW_ELECTIONS) for word in ("--set", each)]
 
 

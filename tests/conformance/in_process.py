@@ -143,7 +143,7 @@ class InProcess:
             case {"add_partitions": name, "partitions": count}:
                 self.core.submit(CreatePartitions(caller, (TopicSize(name, count),)))
             case {"delete_topic": name}:
-                self.core.submit(DeleteTopics(caller, (name,)))
+                self.core.submit(DeleteTopics(caller, (name,), force=True))  # Kafka never asks
             case {"restart": True}:
                 self.core.fail_over()
             case other:

@@ -288,14 +288,17 @@ class GrpcSession:
             case {"add_partitions": name, "partitions": count}:
                 await self._do("CreatePartitions", {"topics": [{"name": name, "count": count}]})
             case {"delete_topic": name}:
-                await self._do("DeleteTopics", {"topics": [{"name": name}]})
+                await self._do("DeleteTopics", {"topics": [{"name": name}]}, force=True)
             case {"restart": True}:
                 await self._service.forget()
             case other:
                 raise NotImplementedError(other)
 
-    async def _do(self, api: str, body: Json) -> None:
-        answer = await self._service.change(api, self._corner.request(api, body))
+    async def _do(self, api: str, body: Json, *, force: bool = False) -> None:
+        """`force`: as Kafka, which deletes topics that groups subscribe to."""
+        request: Any = self._corner.request(api, body)
+        request.holdfast.force = force
+        answer = await self._service.change(api, request)
         (result,) = next(value for _, value in answer.ListFields() if len(value))
         if result.error_code != errors_pb2.ERROR_CODE_NONE:
             told = error_name(result.error_code)

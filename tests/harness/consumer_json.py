@@ -79,7 +79,7 @@ def heartbeat(request: Json, caller: Caller) -> commands.ConsumerGroupHeartbeat:
         instance_id=request.get("instance_id"),
         rack_id=request.get("rack_id"),
         rebalance_timeout_ms=_set(request.get("rebalance_timeout_ms")),
-        topics=None if topics is None else tuple(topics),
+        topics=None if topics is None else tuple(sorted(set(topics))),
         regex=regex,
         regex_problem=regexes.problem(regex) if regex else "",
         server_assignor=request.get("server_assignor"),
@@ -95,9 +95,8 @@ def _set(value: int | None) -> int | None:
 def _owned(given: Json) -> tuple[TopicPartitions, ...] | None:
     if given is None:
         return None
-    return tuple(
-        TopicPartitions(each["topic"], tuple(sorted(each["partitions"]))) for each in given
-    )
+    numbers = {each["topic"]: tuple(sorted(set(each["partitions"]))) for each in given}
+    return tuple(TopicPartitions(topic, numbers[topic]) for topic in sorted(numbers))
 
 
 def reply(given: ConsumerHeartbeatReply) -> Json:

@@ -143,20 +143,21 @@ class ConsumerModel(Coordinator):
     def _speaker(self, group: ConsumerGroup, request: Json, owned: set[Partition] | None) -> Member:
         """The member that a heartbeat is from; a join may make it, or put it in another's place."""
         asked, instance = request["member_id"], request.get("instance_id")
-        joins = request["member_epoch"] == JOINING
-        holder = group.holder(instance)
-        if joins and holder is not None:
-            if holder.epoch != AWAY:  # K-N11, K-N12
-                raise Refused("UNRELEASED_INSTANCE_ID")
-            return self._swap(group, holder, asked)
-        if joins:
-            known = group.members.get(asked)
-            if known is not None and instance is not None:  # K-H4 as we have it
-                raise Refused("INVALID_REQUEST")
-            return known or group.members.setdefault(asked, Member(asked, instance))
+        if request["member_epoch"] == JOINING:
+            return self._joiner(group, asked, instance)
         member = self._known(group, asked, instance)
         self._check_epoch(member, request["member_epoch"], owned)
         return member
+
+    def _joiner(self, group: ConsumerGroup, asked: str, instance: str | None) -> Member:
+        known, holder = group.members.get(asked), group.holder(instance)
+        if known is not None and instance not in (None, known.instance):  # K-H4 as we have it
+            raise Refused("INVALID_REQUEST")
+        if holder is None:  # K-M9, K-M20, K-N1
+            return known or group.members.setdefault(asked, Member(asked, instance))
+        if holder.epoch != AWAY:  # K-N11, K-N12
+            raise Refused("UNRELEASED_INSTANCE_ID")
+        return self._swap(group, holder, asked)
 
     @staticmethod
     def _known(group: ConsumerGroup, asked: str, instance: str | None) -> Member:

@@ -3,18 +3,69 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
 
+import pytest
+
+from conformance.in_process import InProcess
 from conformance.replayer import deviations, heartbeat_transcripts
+from conformance.talk import Talk
+from holdfast.coordinator.kernel import queries
+from property.test_kafka_consumer_model import PlayingConsumers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
+    from collections.abc import Iterator, Mapping
 
 REPLAYS = ("test_answers_are_kafkas[", "test_answers_over_grpc_are_kafkas[")
 WHERE = ("one-node-", "three-nodes-")
 IN_PROCESS = "in process"
+
+
+FOUR = MappingProxyType({"t": 4})
+"""The topics of most tests: one, with four partitions."""
+
+
+class Start(Protocol):
+    """Begins a talk with a fresh service."""
+
+    def __call__(
+        self, topics: Mapping[str, int] = FOUR, config: Mapping[str, str] = MappingProxyType({})
+    ) -> Talk: ...
+
+
+@pytest.fixture
+def start_core() -> Iterator[Start]:
+    """Begin a talk with the core, whose log must replay in the end."""
+    cores: list[InProcess] = []
+    if not hasattr(queries, "describe_consumer_group"):
+        pytest.skip("the core does not speak the heartbeat protocol yet")
+
+    def begin(
+        topics: Mapping[str, int] = FOUR, config: Mapping[str, str] = MappingProxyType({})
+    ) -> Talk:
+        cores.append(InProcess(config, topics))
+        return Talk(cores[-1])
+
+    yield begin
+    for each in cores:
+        each.core.check_replays()
+
+
+def start_model(
+    topics: Mapping[str, int] = FOUR, config: Mapping[str, str] = MappingProxyType({})
+) -> Talk:
+    """Begin a talk with the second coordinator."""
+    return Talk(PlayingConsumers({"config": config, "topics": topics}, ours=True))
+
+
+@pytest.fixture(params=["core", "model"])
+def start(request: pytest.FixtureRequest) -> Start:
+    """Begin a talk with the core, or with the second coordinator."""
+    if request.param == "model":
+        return start_model
+    begin: Start = request.getfixturevalue("start_core")
+    return begin
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -65,8 +65,6 @@ class InProcess:
     def __init__(self, config: Mapping[str, str], topics: Mapping[str, int]) -> None:
         self.core = Core()
         self._sent: dict[int, tuple[int, str, str]] = {}
-        self._groups: dict[int, str] = {}
-        """By call: the group that it is about."""
         self._done: list[Completion] = []
         self._calls = 0
         self.core.submit(FormCluster("c", tuple(profile(config))))
@@ -87,7 +85,6 @@ class InProcess:
             return
         caller = self._caller(client)
         self._sent[caller.call] = (of, client, api)
-        self._groups[caller.call] = request["group_id"]
         match api:
             case "JoinGroup":
                 fresh = f"{request.get('group_instance_id') or client}-{caller.call:08}"
@@ -111,19 +108,9 @@ class InProcess:
             reply = self.core.answers.pop(call)
             if isinstance(reply, JoinReply | SyncReply) and isinstance(reply.error, Superseded):
                 continue  # ends with ABORTED: such a call counts as never answered
-            self._done.append(Completion(*self._sent.pop(call), self._told(call, reply)))
+            self._done.append(Completion(*self._sent.pop(call), _told(reply)))
         done, self._done = self._done, []
         return done
-
-    def _told(self, call: int, reply: Reply) -> Json:
-        if isinstance(reply, ConsumerHeartbeatReply):
-            return consumer_json.reply(reply)
-        told = kafka_json.reply(reply)
-        if isinstance(reply, SyncReply) and reply.error is None:
-            group = self.core.state.groups[self._groups[call]]
-            if group.group_type == "consumer":  # no member wrote it (K-Q5)
-                told["assignment"] = kafka_json.written_assignment(reply.assignment)
-        return told
 
     @property
     def unanswered(self) -> set[int]:
@@ -255,3 +242,9 @@ class InProcess:
             "protocol_data": found.protocol_data,
             "members": members,
         }
+
+
+def _told(reply: Reply) -> Json:
+    if isinstance(reply, ConsumerHeartbeatReply):
+        return consumer_json.reply(reply)
+    return kafka_json.reply(reply)

@@ -16,6 +16,8 @@ from harness.kafka_json import KAFKAS_ASSIGNMENT
 from holdfast.v1 import admin_pb2, errors_pb2, group_pb2, offset_pb2
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from google.protobuf.message import Message
 
 Json = Any
@@ -123,7 +125,10 @@ class Corner:
         if isinstance(value, str):
             return value.encode()
         if value.get("base64") == KAFKAS_ASSIGNMENT:
-            return _assignment("elsewhere", [0, 1])
+            return _assignment([("elsewhere", [0, 1])])
+        if "assigned_partitions" in value:
+            given = value["assigned_partitions"]
+            return _assignment((self.own(each["topic"]), each["partitions"]) for each in given)
         if "base64" in value:
             return b64decode(value["base64"])
         topics = map(self.own, value["topics"])
@@ -190,8 +195,9 @@ def _is_named(field: Field) -> bool:
     return of_topic or field.name in NAMED_FIELDS
 
 
-def _assignment(topic: str, partitions: list[int]) -> bytes:
+def _assignment(topics: Iterable[tuple[str, list[int]]]) -> bytes:
     """The bytes of an assignment in our format."""
     made = group_pb2.ConsumerProtocolAssignment()
-    made.assigned_partitions.add(topic=topic, partitions=partitions)
+    for topic, partitions in topics:
+        made.assigned_partitions.add(topic=topic, partitions=partitions)
     return made.SerializeToString()

@@ -1,8 +1,8 @@
 """Commands and replies in the neutral JSON of the transcripts: Kafka's field and error names.
 
 Used by every adapter that replays transcripts against the core itself. Member metadata of the type
-`consumer` stands in JSON as its topics, an assignment that the coordinator wrote as its partitions;
-all other assignments and metadata are text. `consumer_json` has the heartbeat protocol.
+`consumer` stands in JSON as its topics, an assignment that the coordinator can read as its
+partitions; all other assignments and metadata are text. `consumer_json` has the heartbeat protocol.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ exist there, so `to_bytes` puts our format and such a topic in their place.
 _ELSEWHERE: Final = ConsumerProtocolAssignment(
     assigned_partitions=[ConsumerProtocolTopicPartitions(topic="elsewhere", partitions=[0, 1])]
 ).SerializeToString()
+_READABLE: Final = b"\n"
+"""How the bytes of an assignment begin that the coordinator reads; no text of a transcript does."""
 
 
 def error_name(error: rejections.Rejection | None) -> str:
@@ -71,6 +73,8 @@ def to_bytes(value: Json) -> bytes:
     """Opaque bytes of a transcript's value."""
     if isinstance(value, str):
         return value.encode()
+    if "assigned_partitions" in value:
+        return _assignment(value["assigned_partitions"])
     if "base64" in value:
         return _ELSEWHERE if value["base64"] == KAFKAS_ASSIGNMENT else b64decode(value["base64"])
     return json.dumps(value, sort_keys=True).encode()
@@ -80,12 +84,20 @@ def to_json(value: bytes) -> Json:
     """The transcript's value of opaque bytes."""
     if value == _ELSEWHERE:
         return {"base64": KAFKAS_ASSIGNMENT}
+    if value.startswith(_READABLE):
+        return _written(value)
     text = value.decode()
     return json.loads(text) if text.startswith("{") else text
 
 
-def written_assignment(value: bytes) -> Json:
-    """The transcript's value of an assignment that the coordinator made for a classic member."""
+def _assignment(topics: Json) -> bytes:
+    made = ConsumerProtocolAssignment()
+    for each in topics:
+        made.assigned_partitions.add(topic=each["topic"], partitions=each["partitions"])
+    return made.SerializeToString()
+
+
+def _written(value: bytes) -> Json:
     made = ConsumerProtocolAssignment.FromString(value).assigned_partitions
     listed = [{"topic": each.topic, "partitions": list(each.partitions)} for each in made]
     return {"assigned_partitions": listed}

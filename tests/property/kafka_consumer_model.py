@@ -21,6 +21,7 @@ from property.kafka_consumer_parts import (
     LEAVING,
     STABLE,
     UNREVOKED,
+    Assignor,
     ConsumerGroup,
     Member,
     Partition,
@@ -35,7 +36,7 @@ from property.kafka_parts import EMPTY
 from property.kafka_reads import Coordinator
 
 Json = Any
-ASSIGNORS = {"uniform": by_range, "range": by_range}
+ASSIGNORS: dict[str, Assignor] = {"uniform": by_range, "range": by_range}
 REFRESH_MIN_MS, REFRESH_MAX_MS = 10_000, 600_000
 """Regular expressions of a group are looked up again not sooner (K-P5), and not later (K-P8)."""
 
@@ -98,7 +99,7 @@ class ConsumerModel(Coordinator):
         """K-M14: a join, or a heartbeat with all that a join has."""
         topics = request.get("subscribed_topic_names"), request.get("subscribed_topic_regex")
         return request["member_epoch"] == JOINING or (
-            request.get("rebalance_timeout_ms", -1) != -1
+            _is_set(request.get("rebalance_timeout_ms"))
             and topics != (None, None)
             and request.get("topic_partitions") is not None
         )
@@ -113,7 +114,7 @@ class ConsumerModel(Coordinator):
         if empty or epoch < AWAY or (epoch == AWAY and instance is None):
             raise Refused("INVALID_REQUEST")
         topics = request.get("subscribed_topic_names"), request.get("subscribed_topic_regex")
-        lacks = request.get("rebalance_timeout_ms", -1) == -1 or topics == (None, None)
+        lacks = not _is_set(request.get("rebalance_timeout_ms")) or topics == (None, None)
         if epoch == JOINING and (lacks or request.get("topic_partitions") != []):
             raise Refused("INVALID_REQUEST")
         if (request.get("server_assignor") or "range") not in ASSIGNORS:
@@ -202,7 +203,7 @@ class ConsumerModel(Coordinator):
         ):
             if request.get(key) is not None:
                 setattr(member, field, request[key])
-        if request.get("rebalance_timeout_ms", -1) != -1:
+        if _is_set(request.get("rebalance_timeout_ms")):
             member.rebalance = request["rebalance_timeout_ms"]
         if request.get("subscribed_topic_names") is not None:
             member.names = frozenset(request["subscribed_topic_names"])
@@ -343,3 +344,7 @@ class ConsumerModel(Coordinator):
         member = group.members.get(member_id) if group else None
         if group is not None and member is not None and epoch in (None, member.epoch):
             self.remove(name, group, [member_id])
+
+
+def _is_set(timeout: int | None) -> bool:
+    return timeout not in (None, -1)

@@ -18,8 +18,8 @@ MIXED = {"c_upgrade_of_stable_classic_group"}
 class PlayingConsumers(Playing):
     """The model behind the interface of the replayer."""
 
-    def __init__(self, transcript: Json) -> None:
-        self.model = ConsumerCoordinator(transcript["config"], transcript["topics"], ours=False)
+    def __init__(self, transcript: Json, *, ours: bool = False) -> None:
+        self.model = ConsumerCoordinator(transcript["config"], transcript["topics"], ours=ours)
 
 
 def playable() -> list[Path]:

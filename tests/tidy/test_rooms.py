@@ -174,6 +174,7 @@ def check_classic_states(root: Path) -> list[str]:
 
 KNOW_BODIES = [
     "holdfast.coordinator.classic",
+    "holdfast.coordinator.consumer",
     "holdfast.coordinator.kernel.group_types",  # makes a new group's
     "holdfast.storage.codec",  # stores it, by the class that the type names
     "holdfast.replay.verify.group_fold",  # says what `sql_state` says, which knows the rules

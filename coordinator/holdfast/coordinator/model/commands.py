@@ -10,14 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.access import OPEN, Acl, Fingerprint, Revocation
-from holdfast.coordinator.model.events import (
-    Assigned,
-    OffsetCommitted,
-    ResolvedRegex,
-    SettingChange,
-    TopicPartitions,
-    TopicSize,
-)
+from holdfast.coordinator.model.consumer_events import ResolvedRegex
+from holdfast.coordinator.model.events import Assigned, OffsetCommitted, SettingChange, TopicSize
 from holdfast.coordinator.model.ids import (
     CallId,
     GroupId,
@@ -28,6 +22,7 @@ from holdfast.coordinator.model.ids import (
     RequestId,
     TopicName,
     TopicPartition,
+    TopicPartitions,
 )
 from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.subscriptions import UNSURVEYED, Survey
@@ -406,7 +401,7 @@ ForAnyGroup: TypeAlias = (
 """What is asked of a group of any type, or of the cluster; its answer is stored (S14)."""
 OneShot: TypeAlias = LeaveGroup | TriggerRebalance | ForAnyGroup
 """Commands whose answers are stored (S14)."""
-Growing: TypeAlias = JoinGroup | SyncGroup | OneShot
+Growing: TypeAlias = JoinGroup | SyncGroup | ConsumerGroupHeartbeat | OneShot
 """Commands whose growth is looked at. A heartbeat leaves nothing behind, and what nobody asked for
 (deadlines, expiry, boundaries) must happen."""
 Asked: TypeAlias = Growing | Heartbeat

@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from holdfast.coordinator.model.ids import UNCOMMITTED, InstanceId, MemberId, TopicName, TopicPartition
+from holdfast.coordinator.model.ids import (
+    UNCOMMITTED,
+    InstanceId,
+    MemberId,
+    TopicName,
+    TopicPartition,
+)
 from holdfast.coordinator.model.rejections import Rejection
 
 

@@ -1,0 +1,67 @@
+"""Regular expressions of a group: when topics are looked up, and what is found (K-P1 to K-P10).
+
+The search is the node's (`effects.ResolveRegexes`), since it takes a library and time; its result
+comes back as `InstallRegexes`, and goes to the log if it is another one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup
+from holdfast.coordinator.consumer.targets import epochs
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.commands import InstallRegexes
+from holdfast.coordinator.model.consumer_events import RegexResolved
+from holdfast.coordinator.model.effects import ResolveRegexes
+from holdfast.coordinator.model.volatile import RegexLookup
+
+REFRESH_MIN_MS: Final = 10_000
+"""A group's expressions are not looked up more often (K-P5)."""
+LOST_MS: Final = 60_000
+"""After so long a search without a result counts as lost."""
+
+
+def refresh(draft: Draft) -> None:
+    """Have the group's expressions looked up, if it is time (K-P5, K-P8)."""
+    body: ConsumerBody = draft.group.body
+    if not body.regex_users or not _is_time(draft, body):
+        return
+    lookup = RegexLookup(draft.state.log_time_ms, draft.state.topics, under_way=True)
+    draft.volatile = draft.volatile._replace(regex_lookup=lookup)
+    draft.effects.append(ResolveRegexes(tuple(sorted(body.regex_users))))
+
+
+def _is_time(draft: Draft, body: ConsumerBody) -> bool:
+    last = draft.volatile.regex_lookup
+    if last is None:
+        return True
+    since_ms = draft.state.log_time_ms - last.asked_ms
+    if since_ms <= (LOST_MS if last.under_way else REFRESH_MIN_MS):
+        return False
+    often_ms = settings.of(draft.state, draft.group_id).consumer.regex_refresh_interval_ms
+    unresolved = len(body.regexes) < len(body.regex_users)
+    return (
+        last.under_way or unresolved or last.topics is not draft.state.topics or since_ms > often_ms
+    )
+
+
+def install(draft: Draft, command: InstallRegexes) -> None:
+    """Note what a search has found; expressions that nobody has any more are passed over (K-P3)."""
+    last = draft.volatile.regex_lookup
+    if last is not None:
+        done = last._replace(under_way=False)
+        draft.volatile = draft.volatile._replace(regex_lookup=done)
+    if draft.found is None:
+        return
+    moved = False
+    for regex, topics in command.resolved:
+        group: ConsumerGroup = draft.group
+        known = group.body.regexes.get(regex)
+        if regex not in group.body.regex_users or (known and known.topics == topics):
+            continue
+        draft.emit(RegexResolved(regex, topics), "P1")
+        moved = moved or topics != (known.topics if known else ())  # K-P4
+    if moved:
+        epochs.raise_epoch(draft, "regex", "P1")

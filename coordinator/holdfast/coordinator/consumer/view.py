@@ -1,0 +1,88 @@
+"""What others ask of a group of the heartbeat protocol, and how it is shown (K-K5, K-K6)."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.consumer import answers, holdings
+from holdfast.coordinator.consumer.state import CONSUMER, ConsumerGroup, Member
+from holdfast.coordinator.consumer.targets import target, topics_digest
+from holdfast.coordinator.model.described import (
+    DescribedBody,
+    DescribedConsumerGroup,
+    DescribedConsumerMember,
+    Identity,
+)
+from holdfast.coordinator.model.ids import TopicName
+from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.subscriptions import Subscribed
+
+
+def subscribed(group: ConsumerGroup) -> Subscribed:
+    """Return the topics that members name, or that their regular expressions match (K-J24)."""
+    return Subscribed(topics_digest.subscribed(group.body))
+
+
+def names(group: ConsumerGroup, topics: Container[TopicName]) -> frozenset[TopicName]:
+    """Return those of `topics` that a member names; one that only an expression matches may go."""
+    return frozenset([each for each in group.body.topic_users if each in topics])
+
+
+def describe(_group: ConsumerGroup) -> DescribedBody:
+    """Describe the protocol: it has no leader, and no data of its own."""
+    return DescribedBody(CONSUMER)
+
+
+def describe_whole(state: State, group: ConsumerGroup) -> DescribedConsumerGroup:
+    """Describe a group with its epochs and all members, the oldest first."""
+    body = group.body
+    known = settings.of(state, group.group_id).consumer.assignors
+    members = sorted(body.members.values(), key=seniority)
+    return DescribedConsumerGroup(
+        error=None,
+        group_id=group.group_id,
+        state=group.state,
+        group_epoch=group.generation,
+        assignment_epoch=body.assignment_epoch,
+        assignor=target.preferred(body, known),
+        members=tuple([_member(state, group, each) for each in members]),
+    )
+
+
+def _member(state: State, group: ConsumerGroup, member: Member) -> DescribedConsumerMember:
+    meant = group.body.targets.get(member.member_id)
+    profile = member.profile
+    return DescribedConsumerMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=profile.rack_id,
+        member_epoch=member.epoch,
+        client_id=profile.client_id,
+        client_host=profile.client_host,
+        topics=profile.topics,
+        regex=profile.regex,
+        assignment=holdings.by_topic(holdings.pairs((*member.owned, *member.revoking))),
+        target=() if meant is None else meant.partitions,
+        state=member.state,
+        revoking=holdings.listed(member.revoking),
+        owned=answers.owned(state, member),
+        principal=member.principal,
+        rebalance_timeout_ms=profile.rebalance_timeout_ms,
+        server_assignor=profile.server_assignor,
+    )
+
+
+def seniority(member: Member) -> int:
+    """Return the key by which members are sorted: the oldest first."""
+    return member.joined_seq
+
+
+def identify(member: Member) -> Identity:
+    """Return the ids by which a member is known."""
+    return Identity(member.member_id, member.instance_id, member.profile.client_id)
+
+
+def held(_member: Member) -> bytes:
+    """Return nothing: what a member owns is told partition by partition, not in bytes."""
+    return b""

@@ -21,6 +21,7 @@ from holdfast.coordinator.model.commands import (
 )
 from holdfast.coordinator.model.events import SettingChange, TopicSize
 from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.levels import LEVEL_MAX
 from holdfast.coordinator.model.rejections import Superseded
 from holdfast.coordinator.model.replies import (
     ConsumerHeartbeatReply,
@@ -67,7 +68,7 @@ class InProcess:
         self._sent: dict[int, tuple[int, str, str]] = {}
         self._done: list[Completion] = []
         self._calls = 0
-        self.core.submit(FormCluster("c", tuple(profile(config))))
+        self.core.submit(FormCluster("c", tuple(profile(config)), LEVEL_MAX))
         sizes = tuple(TopicSize(name, count) for name, count in topics.items())
         if sizes:
             self.core.submit(CreateTopics(self._caller("admin"), sizes))

@@ -106,6 +106,17 @@ def test_p12_static_members_keep_their_place_in_the_range(start: Start) -> None:
     assert targets == {"y": "t0", "z": "t1", "a": "t2"}
 
 
+def test_p14_the_uniform_assignor_with_different_subscriptions(start: Start) -> None:
+    """Nobody could take a partition of somebody who has two more."""
+    talk = start({"t": 4, "u": 4})
+    talk.join("a", "t", server_assignor="uniform")
+    talk.join("b", "t u", server_assignor="uniform")
+
+    members = talk.members().values()
+
+    assert sorted(len(each.target.split()) for each in members) == [4, 4]
+
+
 def test_p16_without_an_interval_each_change_has_a_target_at_once(start: Start) -> None:
     talk = start()
     talk.join("a")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from harness import regexes
 from harness.kafka_json import error_name
 from holdfast.coordinator.model import commands
-from holdfast.coordinator.model.events import TopicPartitions
+from holdfast.coordinator.model.ids import TopicPartitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

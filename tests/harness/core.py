@@ -21,8 +21,9 @@ from holdfast.coordinator.kernel.apply import apply_entry, replay
 from holdfast.coordinator.kernel.decide import decide, group_of, on_leading
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.commands import Command, DeadlineFired, InstallRegexes
+from holdfast.coordinator.model.consumer_events import ResolvedRegex
 from holdfast.coordinator.model.effects import Answer, Decision, ResolveRegexes, settled
-from holdfast.coordinator.model.events import Event, LogEntry, Part, Record, ResolvedRegex
+from holdfast.coordinator.model.events import Event, LogEntry, Part, Record
 from holdfast.coordinator.model.ids import CallId, GroupId, fencing_token
 from holdfast.coordinator.model.rejections import NotCoordinator
 from holdfast.coordinator.model.replies import JoinReply, Reply, SyncReply

@@ -110,8 +110,7 @@ class ConsumerWalk(Clients):
     def _wrong_beat(self) -> None:
         """K-M7, K-M10 to K-M12, K-N10, K-N14, K-N15: epochs, lists and ids that do not fit."""
         rng, member = self.rng, self._someone()
-        full = len(self.group.members) >= self.model.consumers_max
-        if member is None or (rng.random() < 0.15 and not full):
+        if member is None or rng.random() < 0.15:
             request = {"member_id": "ghost", "member_epoch": rng.choice([1, 3])}
             self._speak(request | rng.choice([{}, {"instance_id": "i-none"}]))
             return

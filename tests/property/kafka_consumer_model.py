@@ -28,6 +28,7 @@ from property.kafka_consumer_parts import (
     Refused,
     Resolved,
     by_range,
+    by_uniform,
     listed,
     read,
 )
@@ -36,7 +37,7 @@ from property.kafka_parts import EMPTY
 from property.kafka_reads import Coordinator
 
 Json = Any
-ASSIGNORS: dict[str, Assignor] = {"uniform": by_range, "range": by_range}
+ASSIGNORS: dict[str, Assignor] = {"uniform": by_uniform, "range": by_range}
 REFRESH_MIN_MS, REFRESH_MAX_MS = 10_000, 600_000
 """Regular expressions of a group are looked up again not sooner (K-P5), and not later (K-P8)."""
 
@@ -134,10 +135,14 @@ class ConsumerModel(Coordinator):
         self.groups.pop(name, None)
 
     def _check_room(self, group: ConsumerGroup, request: Json) -> None:
-        """K-M8, K-N22; K-N20 and K-N21 as we have them: a known instance is no new member."""
+        """K-M8, K-N22; K-N20 and K-N21 as we have them: a known instance is no new member.
+
+        Kafka looks at this first whatever the epoch is; with us an epoch of nobody is that (K-M7).
+        """
         known = request["member_id"] in group.members
-        if self.ours and group.holder(request.get("instance_id")) is not None:
-            known = True
+        if self.ours:
+            known |= group.holder(request.get("instance_id")) is not None
+            known |= request["member_epoch"] != JOINING
         if not known and len(group.members) >= self.consumers_max:
             raise Refused("GROUP_MAX_SIZE_REACHED")
 

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.coordinator.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
+from holdfast.coordinator.model.ids import TopicPartitions
+
 Json = Any
 Partition = tuple[str, int]
 STABLE, UNREVOKED, UNRELEASED = "stable", "unrevoked", "unreleased"
@@ -142,6 +145,32 @@ def by_range(group: ConsumerGroup, topics: Mapping[str, int]) -> dict[str, set[P
             target[member.member_id] |= {(topic, n) for n in range(first, last)}
             first = last
     return target
+
+
+def by_uniform(group: ConsumerGroup, topics: Mapping[str, int]) -> dict[str, set[Partition]]:
+    """K-P13, K-P14: by the core's own assignor, which has properties of its own to hold."""
+    kinds = {(member.names, member.regex) for member in group.members.values()}
+    names, regex = next(iter(kinds), (frozenset(), ""))
+    members = {
+        member_id: MemberSpec(
+            instance_id=member.instance,
+            rack_id=member.rack,
+            topics=group.wanted_by(member),
+            current=_sorted(group.target.get(member_id, set())),
+        )
+        for member_id, member in group.members.items()
+    }
+    alike = len(kinds) <= 1 and not (names and regex)
+    target = ASSIGNORS["uniform"](GroupSpec(members, homogeneous=alike), topics)
+    return {
+        member_id: {(each.topic, number) for each in given for number in each.partitions}
+        for member_id, given in target.items()
+    }
+
+
+def _sorted(partitions: set[Partition]) -> tuple[TopicPartitions, ...]:
+    given = listed(partitions)["topic_partitions"]
+    return tuple(TopicPartitions(each["topic"], tuple(each["partitions"])) for each in given)
 
 
 def listed(partitions: Iterable[Partition]) -> Json:

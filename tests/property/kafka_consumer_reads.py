@@ -122,9 +122,8 @@ class ConsumerCoordinator(ConsumerModel):
             topics.append({"name": topic["name"], "partitions": lines})
         return {"topics": topics}
 
-    @staticmethod
-    def _may_commit(group: ConsumerGroup, request: Json) -> str | None:
-        """K-J35 to K-J41."""
+    def _may_commit(self, group: ConsumerGroup, request: Json) -> str | None:
+        """K-J35 to K-J41; partitions that do not exist are not judged."""
         epoch = request.get("generation_id_or_member_epoch", -1)
         if epoch < 0 and not group.members:
             return None
@@ -133,10 +132,13 @@ class ConsumerCoordinator(ConsumerModel):
             return "UNKNOWN_MEMBER_ID"
         if epoch == member.epoch:
             return None
-        given = (
-            member.holds.get((topic["name"], each["partition_index"]), epoch + 1)
+        places = (
+            (topic["name"], each["partition_index"])
             for topic in request["topics"]
             for each in topic["partitions"]
+        )
+        given = (
+            member.holds.get(place, epoch + 1) for place in places if not self._unknown(*place)
         )
         older = epoch < member.epoch and all(since <= epoch for since in given)
         return None if older else "STALE_MEMBER_EPOCH"

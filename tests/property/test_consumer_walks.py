@@ -37,7 +37,9 @@ def differs(transcript: Json) -> str | None:
 @pytest.mark.parametrize("seed", seeds())
 def test_the_core_answers_as_the_rules_say(seed: int) -> None:
     print(f"again: SEED={seed} ./dev test property -- -k test_consumer_walks")
-    assert differs(ConsumerWalk(seed).transcript(STEPS)) is None
+    problem = differs(ConsumerWalk(seed).transcript(STEPS))
+
+    assert problem is None, problem
 
 
 def test_walks_come_to_every_state_and_every_error() -> None:

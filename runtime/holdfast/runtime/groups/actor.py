@@ -77,7 +77,7 @@ class Desk(Protocol):
         """Count the growth that a group has proposed, and its unused member ids."""
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
-        """Start, stop or renew a deadline."""
+        """Start, stop or renew a deadline, or look topics up."""
 
     def renew(self, group_id: GroupId, renewal: Renew) -> None:
         """Renew a session; the same as to carry the effect out, for the most frequent one."""

@@ -15,6 +15,7 @@ from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.decide import on_leading
 from holdfast.coordinator.kernel.queries import groups_to_clear
 from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.effects import ResolveRegexes
 from holdfast.coordinator.model.events import RecoveryNumberRaised
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
@@ -29,6 +30,7 @@ from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.batch import call_of
 from holdfast.runtime.groups.moments import ADMITTED, CURRENT
 from holdfast.runtime.groups.pending_calls import Calls
+from holdfast.runtime.groups.regex_resolver import RegexResolver, everything
 from holdfast.runtime.groups.tally import Tally
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
     from holdfast.runtime.groups.moments import Moments
     from holdfast.runtime.groups.pending_calls import Answered
+    from holdfast.runtime.groups.regex_resolver import MayRead
     from holdfast.runtime.ports import Committed, ReplicaLike
     from holdfast.runtime.time.timers import Timers
 
@@ -119,17 +122,19 @@ class Actors:
         nodes: Mapping[str, str],
         forming: Callable[[], c.FormCluster],
         recovering: c.RaiseRecoveryNumber = NEVER_RECOVERED,
+        may_read: MayRead = everything,
     ) -> None:
         """`nodes`: each node's client address, as it is at each look: nodes come and go (S25).
 
         `forming`: makes what creates the cluster. `recovering`: what this node's disk says of its
-        last restore (S13).
+        last restore (S13). `may_read`: who may get which topics by a regular expression (K-P9).
         """
         self.calls = Calls()
         self._replica, self._timers = replica, timers
         self._nodes, self._forming = nodes, forming
         self._recovering = recovering
         self._actors: dict[GroupId, Actor] = {}
+        self._regexes = RegexResolver(lambda: self.state, self.submit, may_read)
         self._tally = Tally()
         self._tally.follow(replica.state)
         self._unleased: list[c.Command] = []
@@ -305,8 +310,11 @@ class Actors:
         self._tally.claim(group_id, growth, handed_out)
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
-        """Start, stop or renew a deadline."""
-        self._timers.carry_out(group_id, effect)
+        """Start, stop or renew a deadline, or look topics up."""
+        if isinstance(effect, ResolveRegexes):
+            self._regexes.ask(group_id, effect.regexes)
+        else:
+            self._timers.carry_out(group_id, effect)
 
     def renew(self, group_id: GroupId, renewal: Renew) -> None:
         """Renew a session."""
@@ -372,6 +380,7 @@ class Actors:
             unsettled |= actor.unsettled
             actor.drop()
         self._actors.clear()
+        self._regexes.clear()
         self._tally.clear()
         self._unleased.clear()
         return unsettled

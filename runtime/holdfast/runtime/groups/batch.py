@@ -14,12 +14,14 @@ from holdfast.coordinator.kernel.invariants import check_group, check_touched
 from holdfast.coordinator.model import events as ev
 from holdfast.coordinator.model.commands import (
     CommitOffsets,
+    ConsumerGroupHeartbeat,
     CreatePartitions,
     CreateTopics,
     DeleteOffsets,
     DeleteTopics,
     ExpireOffsets,
     Heartbeat,
+    InstallRegexes,
     JoinGroup,
     LeaveGroup,
     SealSegment,
@@ -199,12 +201,23 @@ def _listed(command: Command) -> Iterator[int]:
             yield from (_ITEM + 2 * len(place.topic) for place in partitions)
         case LeaveGroup(members=members):
             yield from (_ITEM + 2 * (len(m.member_id) + len(m.instance_id or "")) for m in members)
+        case ConsumerGroupHeartbeat(topics=topics):
+            yield from (_ITEM + len(name) for name in topics or ())
+        case _:
+            yield from _listed_beside(command)
+
+
+def _listed_beside(command: Command) -> Iterator[int]:
+    """Yield the same of commands that no member sends."""
+    match command:
         case CreateTopics(topics=topics) | CreatePartitions(topics=topics):
             yield from (_ITEM + 2 * len(topic.name) for topic in topics)
         case DeleteTopics(names=names):
             yield from (_ITEM + 2 * len(name) for name in names)
         case ExpireOffsets():
             yield WEIGHT_MAX  # its list is known after the decision, so it is alone in its batch
+        case InstallRegexes(resolved=resolved):
+            yield from (_ITEM + len(name) for each in resolved for name in each.topics)
         case _:
             return
 

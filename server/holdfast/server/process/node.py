@@ -46,12 +46,12 @@ from holdfast.server.rpc.admin_service import AdminService
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.backup_service import BackupService
 from holdfast.server.rpc.callers import Callers
+from holdfast.server.rpc.calls.member_calls import MemberCalls
 from holdfast.server.rpc.group_service import GroupService
 from holdfast.server.rpc.grpc_options import message_bytes_max
 from holdfast.server.rpc.health import Health
 from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
 from holdfast.server.rpc.log_service import LogService
-from holdfast.server.rpc.member_calls import MemberCalls
 from holdfast.server.rpc.membership.known_nodes import ClientAddresses, KnownNodes
 from holdfast.server.rpc.membership.node_changes import NodeChanges
 from holdfast.server.rpc.nodes import Nodes

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
+    from holdfast.server.rpc.calls.member_calls import MemberCalls
     from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
-    from holdfast.server.rpc.member_calls import MemberCalls
     from holdfast.server.rpc.session.sessions import Sessions
 
 _GROUPS = 0
@@ -67,6 +67,13 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     ) -> None:
         """Answer heartbeats of many members, and push news to them."""
         await self._streams.serve(requests, context)
+
+    @answered(g.ConsumerGroupHeartbeatResponse)
+    async def ConsumerGroupHeartbeat(
+        self, request: g.ConsumerGroupHeartbeatRequest, context: Context
+    ) -> g.ConsumerGroupHeartbeatResponse:
+        """Hear a member of the heartbeat protocol, and tell it what it is to own."""
+        return await self._calls.ask(self._calls.consumer_heartbeat, request, context)
 
     async def Session(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[g.SessionRequest], context: Context

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from holdfast.server.metrics.call_counts import CallCounts
     from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
     from holdfast.server.rpc.callers import Callers, Context, Identity
-    from holdfast.server.rpc.member_calls import MemberCall, MemberCalls
+    from holdfast.server.rpc.calls.member_call import MemberCall
+    from holdfast.server.rpc.calls.member_calls import MemberCalls
     from holdfast.server.traces.traces import Traces
     from holdfast.v1 import group_pb2 as g
 
@@ -43,6 +44,9 @@ IDLE_S: Final = 0.0002
 """Seconds of the loop that a message counts for which neither begins nor gives up a call."""
 ANSWERS_BYTES: Final = 1 << 20
 """Bytes of answers from which a message is written before further answers are made."""
+
+HEARTBEATS: Final = frozenset({"heartbeat", "consumer_heartbeat"})
+"""The fields of calls before which no session of their members ends (S9 a)."""
 
 
 class Desk(NamedTuple):
@@ -146,7 +150,7 @@ class Stream:
         begun = 0
         try:
             self._check_numbers([number for number, _, _ in asked])
-            beats = [call.heartbeat for _, field, call in asked if field == "heartbeat"]
+            beats = [getattr(call, field) for _, field, call in asked if field in HEARTBEATS]
             slices = Slices()
             with self._desk.arrived.counted(beats) if beats else contextlib.nullcontext():
                 for number, field, call in asked:
@@ -198,7 +202,7 @@ class Stream:
         if one.made is not None:
             return
         limits = self._desk.limits
-        if limits.on and kind is not self._desk.calls.heartbeat:
+        if limits.on and kind.limited(one.request):
             limits.take(self._principal(), size_of(one.request))
         if kind is self._desk.calls.heartbeat:
             one.made = answered_before(self._desk.actors.hearing(), one.request)

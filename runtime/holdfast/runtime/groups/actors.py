@@ -16,7 +16,15 @@ from holdfast.coordinator.kernel.decide import on_leading
 from holdfast.coordinator.kernel.queries import groups_to_clear
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.effects import ResolveRegexes
-from holdfast.coordinator.model.events import RecoveryNumberRaised
+from holdfast.coordinator.model.events import (
+    AccessModeChanged,
+    AclsChanged,
+    PartitionsAdded,
+    RecoveryNumberRaised,
+    SettingsChanged,
+    TopicsCreated,
+    TopicsDeleted,
+)
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.errors import (
@@ -30,7 +38,7 @@ from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.batch import call_of
 from holdfast.runtime.groups.moments import ADMITTED, CURRENT
 from holdfast.runtime.groups.pending_calls import Calls
-from holdfast.runtime.groups.regex_resolver import RegexResolver, everything
+from holdfast.runtime.groups.regex_resolver import RegexResolver, anybodys
 from holdfast.runtime.groups.tally import Tally
 
 if TYPE_CHECKING:
@@ -44,7 +52,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
     from holdfast.runtime.groups.moments import Moments
     from holdfast.runtime.groups.pending_calls import Answered
-    from holdfast.runtime.groups.regex_resolver import MayRead
+    from holdfast.runtime.groups.regex_resolver import Readable
     from holdfast.runtime.ports import Committed, ReplicaLike
     from holdfast.runtime.time.timers import Timers
 
@@ -56,6 +64,10 @@ logger = logging.getLogger(__name__)
 NEVER_RECOVERED: Final = c.RaiseRecoveryNumber(0, 0)
 """For a node whose disk was never restored."""
 RESTORED: Final = "the cluster was restored to an earlier position, so everybody joins anew"
+_SHAKING: Final = frozenset(
+    {TopicsCreated, PartitionsAdded, TopicsDeleted, SettingsChanged, AclsChanged, AccessModeChanged}
+)
+"""Events of the cluster on which the answers to heartbeats of the heartbeat protocol depend."""
 _PARKED: Final = (c.JoinGroup, c.SyncGroup)
 """Commands whose calls may be parked."""
 
@@ -122,19 +134,19 @@ class Actors:
         nodes: Mapping[str, str],
         forming: Callable[[], c.FormCluster],
         recovering: c.RaiseRecoveryNumber = NEVER_RECOVERED,
-        may_read: MayRead = everything,
+        readable: Readable = anybodys,
     ) -> None:
         """`nodes`: each node's client address, as it is at each look: nodes come and go (S25).
 
         `forming`: makes what creates the cluster. `recovering`: what this node's disk says of its
-        last restore (S13). `may_read`: who may get which topics by a regular expression (K-P9).
+        last restore (S13). `readable`: which topics count for whose expressions (K-P9).
         """
         self.calls = Calls()
         self._replica, self._timers = replica, timers
         self._nodes, self._forming = nodes, forming
         self._recovering = recovering
         self._actors: dict[GroupId, Actor] = {}
-        self._regexes = RegexResolver(lambda: self.state, self.submit, may_read)
+        self._regexes = RegexResolver(lambda: self.state, self.submit, readable)
         self._tally = Tally()
         self._tally.follow(replica.state)
         self._unleased: list[c.Command] = []
@@ -391,6 +403,9 @@ class Actors:
         for record in records:
             self._tally.landed(record.group_id)
         self._tally.applied(self._replica.state)
+        if any(type(record.event) in _SHAKING for record in records):
+            for actor in self._actors.values():
+                actor.forget_beats()
         if any(isinstance(record.event, RecoveryNumberRaised) for record in records):
             self._clear_groups()
 

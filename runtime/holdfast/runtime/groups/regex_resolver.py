@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.model.commands import InstallRegexes
@@ -21,16 +20,22 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.ids import GroupId, TopicName
     from holdfast.coordinator.model.state import State
+    from holdfast.runtime.groups.regexes import Counts
 
-    MayRead = Callable[[State, GroupId, str, TopicName], bool]
-    """Whether those members of a group that want topics by a regular expression may read one."""
+    Readable = Callable[[State, GroupId], Counts]
+    """Gives, for one lookup, what says whether a topic counts for an expression of the group."""
 
 logger = logging.getLogger(__name__)
 
 
-def everything(_state: State, _group_id: GroupId, _regex: str, _topic: TopicName) -> bool:
-    """Let every topic count: where nobody asks who may read it."""
+def everything(_regex: str, _topic: TopicName) -> bool:
+    """Let every topic count: nobody asks who may read it."""
     return True
+
+
+def anybodys(_state: State, _group_id: GroupId) -> Counts:
+    """Let every topic count, in every group."""
+    return everything
 
 
 class RegexResolver:
@@ -40,10 +45,10 @@ class RegexResolver:
         self,
         state: Callable[[], State],
         submit: Callable[[InstallRegexes], None],
-        may_read: MayRead = everything,
+        readable: Readable = anybodys,
     ) -> None:
         """`state`: gives the newest applied state. `submit`: has a command decided."""
-        self._state, self._submit, self._may_read = state, submit, may_read
+        self._state, self._submit, self._readable = state, submit, readable
         self._waiting: dict[GroupId, dict[str, None]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -79,6 +84,5 @@ class RegexResolver:
         for regex in regexes:
             if problem := problem_of(regex):  # another version of RE2 took it, on another node
                 logger.error("group %r: %r matches no topic: %s", group_id, regex, problem)
-        may_read = partial(self._may_read, state, group_id)
-        found = await resolve(regexes, state.topics, may_read)
+        found = await resolve(regexes, state.topics, self._readable(state, group_id))
         self._submit(InstallRegexes(group_id, found))

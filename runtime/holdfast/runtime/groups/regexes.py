@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import re2
 
-from holdfast.coordinator.model.events import ResolvedRegex
+from holdfast.coordinator.model.consumer_events import ResolvedRegex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

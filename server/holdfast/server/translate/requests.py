@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from google.protobuf.message import DecodeError
 
 from holdfast.coordinator.model import commands as c
-from holdfast.coordinator.model.events import Assigned, OffsetCommitted, TopicPartitions
-from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.events import Assigned, OffsetCommitted
+from holdfast.coordinator.model.ids import TopicPartition, TopicPartitions
 from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.rpc.errors import malformed

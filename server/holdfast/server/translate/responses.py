@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from holdfast.coordinator.model import rejections as r
 from holdfast.server.translate.refusals import code_of, sentence
@@ -83,7 +83,14 @@ def heartbeat(reply: replies.HeartbeatReply) -> g.HeartbeatResponse:
 def cached(answer: CachedAnswer) -> g.HeartbeatResponse:
     """Return the response of a cached answer; it is made once and sent many times."""
     if not isinstance(answer.response, g.HeartbeatResponse):
-        answer.response = heartbeat(answer.reply)
+        answer.response = heartbeat(cast("replies.HeartbeatReply", answer.reply))
+    return answer.response
+
+
+def cached_beat(answer: CachedAnswer) -> g.ConsumerGroupHeartbeatResponse:
+    """Return the same of the heartbeat protocol."""
+    if not isinstance(answer.response, g.ConsumerGroupHeartbeatResponse):
+        answer.response = consumer_heartbeat(cast("replies.ConsumerHeartbeatReply", answer.reply))
     return answer.response
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
 from holdfast.coordinator.model.commands import InstallRegexes
-from holdfast.coordinator.model.events import ResolvedRegex, TopicSize
+from holdfast.coordinator.model.consumer_events import ResolvedRegex
+from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.runtime.groups import regex_resolver, regexes
 from holdfast.runtime.groups.regex_resolver import RegexResolver
+
+if TYPE_CHECKING:
+    from holdfast.runtime.groups.regexes import Counts
 
 
 def state(*topics: str) -> State:
@@ -31,7 +36,7 @@ class World:
     def __init__(self) -> None:
         self.state = state("a", "b")
         self.installed: list[InstallRegexes] = []
-        self.resolver = RegexResolver(lambda: self.state, self.installed.append, self.may_read)
+        self.resolver = RegexResolver(lambda: self.state, self.installed.append, self.readable)
         self.forbidden: set[tuple[str, str]] = set()
 
     async def until_installed(self) -> None:
@@ -42,10 +47,10 @@ class World:
             await asyncio.sleep(0)
         pytest.fail("nothing was installed within 10,000 turns of the loop")
 
-    def may_read(self, seen: State, group_id: str, _regex: str, topic: str) -> bool:
-        """Whether a group may have a topic."""
+    def readable(self, seen: State, group_id: str) -> Counts:
+        """What says whether a group may have a topic."""
         assert seen is self.state
-        return (group_id, topic) not in self.forbidden
+        return lambda _, topic: (group_id, topic) not in self.forbidden
 
 
 def test_p8_topics_are_those_of_the_state_when_the_group_has_its_turn() -> None:

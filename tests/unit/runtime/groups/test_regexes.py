@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.coordinator.model.events import ResolvedRegex
+from holdfast.coordinator.model.consumer_events import ResolvedRegex
 from holdfast.runtime.groups import regexes
 from holdfast.runtime.groups.regexes import problem_of, resolve
 

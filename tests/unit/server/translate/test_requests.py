@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from holdfast.coordinator.model import commands as c
-from holdfast.coordinator.model.events import TopicPartitions
+from holdfast.coordinator.model.ids import TopicPartitions
 from holdfast.server.rpc.errors import CallFailed
 from holdfast.server.translate.requests import consumer_heartbeat, subscribed
 from holdfast.v1 import group_pb2 as g

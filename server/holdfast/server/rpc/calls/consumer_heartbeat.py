@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
 from holdfast.runtime.groups import regexes
 from holdfast.server.access.admission import is_limited
@@ -17,8 +17,37 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model import commands as c
     from holdfast.coordinator.model import replies
     from holdfast.coordinator.model.commands import Caller
+    from holdfast.runtime.groups.actors import Beat
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.server.rpc.errors import Refused
+    from holdfast.v1 import extras_pb2 as x
+
+_Said: TypeAlias = Literal[
+    "rack_id",
+    "rebalance_timeout_ms",
+    "subscribed_topic_names",
+    "subscribed_topic_regex",
+    "server_assignor",
+    "topic_partitions",
+    "holdfast",
+]
+_SAID: Final[tuple[_Said, ...]] = get_args(_Said)
+"""Fields that say more than that the member lives."""
+
+
+def answered_before(
+    hearing: Beat, request: g.ConsumerGroupHeartbeatRequest, who: Callable[[], str]
+) -> g.ConsumerGroupHeartbeatResponse | None:
+    """Return the cached answer to a heartbeat; None if the heartbeat has to be decided.
+
+    `hearing`: from `Actors.hearing`, asked in this turn of the loop. `who`: reads the principal.
+    """
+    if request.member_epoch <= 0 or any(map(request.HasField, _SAID)):
+        return None
+    instance = request.instance_id if request.HasField("instance_id") else None
+    key = (request.member_epoch, request.member_id, instance, who())
+    cached = hearing(request.group_id, key)
+    return None if cached is None else responses.cached_beat(cached)
 
 
 class ConsumerHeartbeat(
@@ -73,11 +102,18 @@ class ConsumerHeartbeat(
         """Make the response."""
         del results
         reply = cast("replies.ConsumerHeartbeatReply", got.reply)
+        if request.member_epoch > 0 and reply.assignment is None:
+            got = got._replace(position=None)  # it may have come with others that changed something
         response = responses.consumer_heartbeat(reply)
         self._of_one(response, request, reply.error, got)
         if response.holdfast.message:
             response.error_message = response.holdfast.message
         return response
+
+    def _stamp(self, extras: x.ResponseExtras, got: Answered) -> None:
+        """Stamp a change only: most heartbeats change nothing."""
+        if got.position is not None:
+            super()._stamp(extras, got)
 
     def _refused(
         self, request: g.ConsumerGroupHeartbeatRequest, error: Refused

@@ -16,6 +16,7 @@ import grpc
 
 from holdfast.server.guard.pace import BYTE_S
 from holdfast.server.guard.request_guard import SHORT_BYTES
+from holdfast.server.rpc.calls.consumer_heartbeat import answered_before as beat_answered
 from holdfast.server.rpc.errors import ENDED, CallFailed, malformed
 from holdfast.server.rpc.heartbeat_stream import answered_before
 from holdfast.server.rpc.session.answering import answer, crashed, told
@@ -25,6 +26,8 @@ from holdfast.server.traces.traceparent import parsed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+
+    from google.protobuf.message import Message
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.server.access.principal_limits import PrincipalLimits
@@ -204,16 +207,24 @@ class Stream:
         limits = self._desk.limits
         if limits.on and kind.limited(one.request):
             limits.take(self._principal(), size_of(one.request))
-        if kind is self._desk.calls.heartbeat:
-            one.made = answered_before(self._desk.actors.hearing(), one.request)
-            if one.made is not None:
-                return
+        one.made = self._answered_before(one, kind)
+        if one.made is not None:
+            return
         with self._desk.actors.open(one.trace) as call:
             caller = kind.caller(self._who, call.number, one.request)
             parked = partial(self.open.park, one) if kind.parks else None
             call.submit(kind.command(one.request, caller, parts), parked)
         one.call = call
         call.future.add_done_callback(lambda _: self._finish(one))
+
+    def _answered_before(self, one: OpenCall, kind: MemberCall[Any, Any]) -> Message | None:
+        """Return the cached answer to a heartbeat, if there is one."""
+        calls = self._desk.calls
+        if kind is calls.heartbeat:
+            return answered_before(self._desk.actors.hearing(), one.request)
+        if kind is calls.consumer_heartbeat:
+            return beat_answered(self._desk.actors.hearing(), one.request, self._principal)
+        return None
 
     def _finish(self, one: OpenCall) -> None:
         """Note that a call has its answer; the writer takes all of them together."""

@@ -32,6 +32,7 @@ from holdfast.runtime.time.timers import Timers
 from holdfast.server.access.admission import Admission
 from holdfast.server.access.gate import Gate
 from holdfast.server.access.principal_limits import PrincipalLimits
+from holdfast.server.access.readable_topics import ReadableTopics
 from holdfast.server.access.revocations import Revocations
 from holdfast.server.access.table import CLUSTER_READ
 from holdfast.server.audit.files import FOLDER, AuditFiles
@@ -114,9 +115,12 @@ class Node:
         self.call_counts, self.applied_counts = CallCounts(), AppliedCounts()
         self.timers = Timers(replica, self._submit, heard=arrived.heard)
         addresses = ClientAddresses(known)
-        self.actors = Actors(replica, self.timers, addresses, self._forming, recovering)
         self._trail = Trail(_audit_files(config))
         self._callers, self._gate = Callers(), Gate(lambda: replica.state, self._trail)
+        self.actors = Actors(
+            *(replica, self.timers, addresses, self._forming, recovering),
+            ReadableTopics(self._gate),
+        )
         self._limits = PrincipalLimits(lambda: replica.state)
         self.revocations = Revocations(
             lambda: replica.state, self._callers, self.open_streams.end_where

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import answers, holdings
@@ -14,7 +14,7 @@ from holdfast.coordinator.model.described import (
     DescribedConsumerMember,
     Identity,
 )
-from holdfast.coordinator.model.ids import TopicName
+from holdfast.coordinator.model.ids import MemberId, Principal, TopicName
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.subscriptions import Subscribed
 
@@ -71,6 +71,23 @@ def _member(state: State, group: ConsumerGroup, member: Member) -> DescribedCons
         rebalance_timeout_ms=profile.rebalance_timeout_ms,
         server_assignor=profile.server_assignor,
     )
+
+
+def regex_users(group: ConsumerGroup) -> Iterator[tuple[str, Principal]]:
+    """Yield the regular expression of each member that has one, and whose member it is (K-P9)."""
+    for member in group.body.members.values():
+        if member.profile.regex:
+            yield member.profile.regex, member.principal
+
+
+def rests(group: ConsumerGroup, member_id: MemberId) -> bool:
+    """Return whether nothing is asked of a member, nor awaited by it, nor due by time.
+
+    Expressions are looked up again by time, at a heartbeat (K-P8).
+    """
+    body = group.body
+    in_force = body.assignment_epoch == group.generation
+    return in_force and not body.regex_users and member_id in body.settled
 
 
 def seniority(member: Member) -> int:

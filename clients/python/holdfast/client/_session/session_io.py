@@ -181,6 +181,8 @@ class Lost:
 
     partitions: tuple[TopicPartition, ...]
     reason: LostReason
+    after_revoked: bool = False
+    """Whether on_lost is called also for what on_revoked runs for, when that has returned."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,11 @@ class Member:
 class Coordinator:
     """The group, and what it answers at a time."""
 
-    def __init__(self, *, in_place: bool) -> None:
+    def __init__(self, *, in_place: bool, interval_ms: int = INTERVAL_MS) -> None:
         """`in_place`: whether a static member that joins again under its id is answered (K-N12)."""
+        self.interval_ms = interval_ms
+        self.refuses: list[ErrorCode.ValueType] = []
+        """What the next heartbeats are refused with, whatever they say."""
         self.members: dict[str, Member] = {}
         self.epoch = 1
         self.token = 0
@@ -52,9 +55,10 @@ class Coordinator:
             silent = now_ms >= member.heard_ms + SESSION_MS
             slow = bool(member.asked_back) and now_ms >= member.asked_ms + REBALANCE_MS
             if silent or slow:
-                self._remove(name)
+                self.remove(name)
 
-    def _remove(self, name: str) -> None:
+    def remove(self, name: str) -> None:
+        """Have a member no more: what it owned is free."""
         del self.members[name]
         self.epoch += 1
 
@@ -63,7 +67,7 @@ class Coordinator:
     def answer(self, request: Request, now_ms: int) -> Response:
         """Take one heartbeat."""
         self.expire(now_ms)
-        code = self._refusal(request)
+        code = self.refuses.pop(0) if self.refuses else self._refusal(request)
         if code is not None:
             return Response(error_code=code)
         name = request.member_id
@@ -103,7 +107,7 @@ class Coordinator:
 
     def _goodbye(self, name: str, epoch: int, now_ms: int) -> Response:
         if epoch == -1:
-            self._remove(name)
+            self.remove(name)
         else:
             member = self.members[name]
             member.epoch, member.heard_ms = -2, now_ms
@@ -155,7 +159,7 @@ class Coordinator:
         response = Response(
             member_id=name,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=INTERVAL_MS,
+            heartbeat_interval_ms=self.interval_ms,
             holdfast=extras,
         )
         now = tuple(sorted(member.owns))

@@ -245,7 +245,7 @@ def test_t13_a_fence_ends_all_and_a_callback_that_ends_later_changes_nothing() -
     driver.slow = True
     driver.refuse(FENCED_MEMBER_EPOCH)
     assert driver.owns() == []
-    assert driver.told_last == Lost(partitions(0, 1), driver.lost[-1].reason)
+    assert driver.lost[-1].partitions == partitions(0, 1)
     driver.returns()
     assert (driver.state, driver.quiet) == (State.FENCED, True)
     driver.returns()

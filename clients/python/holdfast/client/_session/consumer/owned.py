@@ -167,7 +167,7 @@ class Owned:
                 gone.append(name)
         if gone:
             self.loss = reason
-            self._outputs.append(Lost(tuple(gone), reason))
+            self._outputs.append(Lost(tuple(gone), reason, after_revoked=True))
         return bool(gone)
 
     def drop(self) -> None:

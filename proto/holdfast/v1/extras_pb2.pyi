@@ -182,7 +182,7 @@ class ResponseExtras(_message.Message):
     0 after an expiry, the holder's own leave, or its release; its whole session when unknown.
     """
     holder: _builtins.str
-    """With FENCED_INSTANCE_ID: the member id that holds the instance id now."""
+    """With FENCED_INSTANCE_ID or UNRELEASED_INSTANCE_ID: the member id that holds the instance id now."""
     holder_since_ms: _builtins.int
     """Log time, in milliseconds, since when `holder` has held it."""
     leader_hint: _builtins.str
@@ -200,7 +200,7 @@ class ResponseExtras(_message.Message):
     next_page_token: _builtins.str
     """With `page_size`: what to send as `page_token` for the next page. Empty: this page is the last one."""
     takeovers: _builtins.int
-    """With FENCED_INSTANCE_ID: how often the instance id was taken over from a holder that had not released it, within
+    """With either of the two: how often the instance id was taken over from a holder that had not released it, within
     the last 10 minutes of log time, as the event log tells. Above 1, several processes may fight for it.
     """
     @_builtins.property

@@ -4,8 +4,9 @@ isort:skip_file
 Membership: join, synchronise, heartbeat and leave a group.
 
 Messages have the fields of Apache Kafka's schemas (JoinGroup 9, SyncGroup 5, Heartbeat 4, LeaveGroup 5,
-FindCoordinator 6, ConsumerGroupHeartbeat 1) in snake_case, with topics by name. Kafka's null is an unset `optional`; a null array is an empty one. Throttling is
-left out. All times are milliseconds.
+FindCoordinator 6, ConsumerGroupHeartbeat 1) in snake_case. Kafka's null is an unset `optional`; a null array is an
+empty one, except in ConsumerGroupHeartbeat, where the two differ, and where topics stand by name in place of their
+ids. Throttling is left out. All times are milliseconds.
 """
 
 from collections import abc as _abc
@@ -634,14 +635,16 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
     rack_id: _builtins.str
     """Where the member runs; unset: unchanged."""
     rebalance_timeout_ms: _builtins.int
-    """How long the member may take to give partitions up; unset: unchanged. A join must set it."""
+    """How long the member may take to give partitions up; unset, or -1 as in Kafka: unchanged. A join must set it."""
     subscribed_topic_regex: _builtins.str
-    """A regular expression in RE2's syntax, which topics match whole; empty: none; unset: unchanged."""
+    """A regular expression in RE2's syntax without classes of Unicode (\\p), which topics match whole; empty: none; unset:
+    unchanged.
+    """
     server_assignor: _builtins.str
     """The assignor that the service is to use, as this member would have it; unset: unchanged."""
     @_builtins.property
     def subscribed_topic_names(self) -> Global___ConsumerGroupTopicNames:
-        """The topics that it wants, by name; unset: unchanged."""
+        """The topics that it wants, by name, all of which it may read; unset: unchanged."""
 
     @_builtins.property
     def topic_partitions(self) -> Global___ConsumerGroupAssignment:

@@ -4,8 +4,9 @@ isort:skip_file
 Membership: join, synchronise, heartbeat and leave a group.
 
 Messages have the fields of Apache Kafka's schemas (JoinGroup 9, SyncGroup 5, Heartbeat 4, LeaveGroup 5,
-FindCoordinator 6, ConsumerGroupHeartbeat 1) in snake_case, with topics by name. Kafka's null is an unset `optional`; a null array is an empty one. Throttling is
-left out. All times are milliseconds.
+FindCoordinator 6, ConsumerGroupHeartbeat 1) in snake_case. Kafka's null is an unset `optional`; a null array is an
+empty one, except in ConsumerGroupHeartbeat, where the two differ, and where topics stand by name in place of their
+ids. Throttling is left out. All times are milliseconds.
 """
 
 from collections import abc as _abc

@@ -177,4 +177,6 @@ CONSUMER_TYPE: GroupType[Draft] = GroupType(
     misplaced=_misplaced,
     install=regexes.install,
     describe_whole=view.describe_whole,
+    regex_users=view.regex_users,
+    rests=view.rests,
 )

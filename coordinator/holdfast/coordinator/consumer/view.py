@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import answers, holdings
@@ -14,7 +14,7 @@ from holdfast.coordinator.model.described import (
     DescribedConsumerMember,
     Identity,
 )
-from holdfast.coordinator.model.ids import TopicName, TopicPartitions
+from holdfast.coordinator.model.ids import MemberId, Principal, TopicName, TopicPartitions
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.subscriptions import Subscribed
 
@@ -77,6 +77,23 @@ def _shown(state: State, held: Iterable[Holding | TopicPartitions]) -> tuple[Top
     """Return the partitions of those topics that still exist: as a reader sees them."""
     here = [each for each in held if each.topic in state.topics]
     return tuple([TopicPartitions(each.topic, each.partitions) for each in here])
+
+
+def regex_users(group: ConsumerGroup) -> Iterator[tuple[str, Principal]]:
+    """Yield the regular expression of each member that has one, and whose member it is (K-P9)."""
+    for member in group.body.members.values():
+        if member.profile.regex:
+            yield member.profile.regex, member.principal
+
+
+def rests(group: ConsumerGroup, member_id: MemberId) -> bool:
+    """Return whether nothing is asked of a member, nor awaited by it, nor due by time.
+
+    Expressions are looked up again by time, at a heartbeat (K-P8).
+    """
+    body = group.body
+    in_force = body.assignment_epoch == group.generation
+    return in_force and not body.regex_users and member_id in body.settled
 
 
 def seniority(member: Member) -> int:

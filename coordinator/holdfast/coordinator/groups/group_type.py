@@ -65,6 +65,14 @@ def _nothing_to_install(_draft: object, _command: object) -> None:
     """Do nothing: the type asks for no search."""
 
 
+def _never_rests(_group: object, _member_id: object) -> bool:
+    return False
+
+
+def _nobody_uses(_group: object) -> tuple[tuple[str, Principal], ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class GroupType(Generic[D]):
     """One type of group. `D`: the draft of a decision (`groups.draft`)."""
@@ -176,6 +184,12 @@ class GroupType(Generic[D]):
     """Why one of `heartbeats` or `calls` is refused by a group of another type, which it gets."""
     install: Callable[[D, InstallRegexes], None] = _nothing_to_install
     """Takes what a search of the node has found."""
+    regex_users: Callable[[Group[Any]], Iterable[tuple[str, Principal]]] = _nobody_uses
+    """The regular expressions of members, each with the principal whose member it is (K-P9)."""
+    rests: Callable[[Group[Any], MemberId], bool] = _never_rests
+    """Whether a member's next plain heartbeat has the answer of the last one until an event says
+    otherwise: one that names the member, that all members depend on, or that changes topics,
+    settings or rights."""
     describe_whole: Callable[[State, Group[Any]], DescribedConsumerGroup] | None = None
     """What ConsumerGroupDescribe shows; None: it knows no group of the type (K-K6)."""
 

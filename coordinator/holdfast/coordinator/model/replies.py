@@ -163,8 +163,22 @@ Reply: TypeAlias = (
 
 def with_token(reply: Reply, token: int) -> Reply:
     """Return the reply with this fencing token in place of `UNCOMMITTED` (S13)."""
+    if isinstance(reply, ConsumerHeartbeatReply):
+        return _with_tokens(reply, token)
     if not isinstance(reply, JoinReply | SyncReply | HeartbeatReply):
         return reply
     if reply.grant.fencing_token != UNCOMMITTED:
         return reply
     return replace(reply, grant=replace(reply.grant, fencing_token=token))
+
+
+def _with_tokens(reply: ConsumerHeartbeatReply, token: int) -> ConsumerHeartbeatReply:
+    """Return the reply with this token for each partition whose grant has none yet."""
+    owned = reply.assignment
+    if not owned or UNCOMMITTED not in [place.fencing_token for place in owned]:
+        return reply
+    settled = [
+        place._replace(fencing_token=token) if place.fencing_token == UNCOMMITTED else place
+        for place in owned
+    ]
+    return replace(reply, assignment=tuple(settled))

@@ -12,7 +12,7 @@ from holdfast.coordinator.model.commands import Caller, TriggerRebalance
 from holdfast.raft.api import Overloaded
 from holdfast.runtime.groups.batch import TOLD_MAX, told
 from holdfast.server.process.logs import TextForm
-from holdfast.server.rpc.member_calls import Join
+from holdfast.server.rpc.calls.classic import Join
 from unit.server.nodes import join, served
 from unit.server.session_calls import Stream, request_id, run
 

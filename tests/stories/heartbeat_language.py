@@ -3,7 +3,7 @@
     topics t=4 u=2             these topics are made
     grow t=6    drop t [force=yes]
     join a [topics=t,u] [regex=fo+] [instance=i1] [assignor=range] [timeout=60s]
-    beat a [owned=t0,t1] [epoch=3] [topics=…] [regex=…] [assignor=…] [rack=r1] [timeout=1s]
+    beat a [owned=t0,t1] [epoch=3] [topics=…] [regex=…] [assignor=…] [rack=…] [timeout=1s]
     leave a    stop a          for good (-1), or so that its place is kept (-2)
     commit a t0=7 [epoch=2]
     remove …    advance …    fail-over    set …    sweep     as in the other stories

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from holdfast.coordinator.cluster.settings import GroupSettings
 from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Holding, Member
 from holdfast.coordinator.groups.usage import MEMBER_BYTES, of_text, of_texts
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
@@ -54,6 +55,11 @@ def said_by_all(body: ConsumerBody) -> int:
     """Return the bytes of what all members want together."""
     wanted = (*body.topic_users.items(), *body.regex_users.items())
     return sum([users * _named(name) for name, users in wanted])
+
+
+def target_pool(in_force: GroupSettings) -> int:
+    """Return how many bytes a target may have on the log: those of assignments, and for ids (S7)."""
+    return in_force.assignment_pool + in_force.max_size * MEMBER_ON_LOG
 
 
 def target_most(body: ConsumerBody, topics: Mapping[TopicName, TopicSize]) -> int:

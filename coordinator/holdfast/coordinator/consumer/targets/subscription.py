@@ -100,8 +100,11 @@ def _too_long(
         problem = f"all members together would name topics of {size} bytes, allowed are {most}"
         return InvalidRequest("subscribed_topic_names", problem)
     size = usage.target_most(evolve.recounted(body, old, new), draft.state.topics)
-    if size > in_force.assignment_pool:
-        most = f"{in_force.assignment_pool} (group.max_size x group.assignment_bytes_max)"
+    if size > usage.target_pool(in_force):
+        most = (
+            f"{usage.target_pool(in_force)} (group.max_size x (group.assignment_bytes_max + "
+            f"{usage.MEMBER_ON_LOG}))"
+        )
         problem = f"a target for all members might have {size} bytes, allowed are {most}"
         return InvalidRequest("subscribed_topic_names", problem)
     return None

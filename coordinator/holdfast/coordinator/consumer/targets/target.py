@@ -38,7 +38,7 @@ def _fits(draft: Draft) -> bool:
     Subscriptions are refused before that; but topics may grow. Then members keep what they have.
     """
     group: ConsumerGroup = draft.group
-    most = settings.of(draft.state, draft.group_id).assignment_pool
+    most = usage.target_pool(settings.of(draft.state, draft.group_id))
     return usage.target_most(group.body, draft.state.topics) <= most
 
 

@@ -58,16 +58,16 @@ def said_by_all(body: ConsumerBody) -> int:
 
 
 def target_pool(in_force: GroupSettings) -> int:
-    """Return how many bytes a target may have on the log: those of assignments, and for ids (S7)."""
+    """Return how many bytes a target may have on the log: of assignments, and of ids (S7)."""
     return in_force.assignment_pool + in_force.max_size * MEMBER_ON_LOG
 
 
-def target_most(body: ConsumerBody, topics: Mapping[TopicName, TopicSize]) -> int:
-    """Return how many bytes a target may have on the log at most, whatever the assignor.
+def target_most(body: ConsumerBody, topics: Mapping[TopicName, TopicSize], members: int) -> int:
+    """Return how many bytes a target for so many members has at most, whatever the assignor.
 
     A topic is named once for each member that gets some of it, a partition once.
     """
-    size = MEMBER_ON_LOG * len(body.members)
+    size = MEMBER_ON_LOG * members
     for name, users in _users(body).items():
         found = topics.get(name)
         if found is not None:

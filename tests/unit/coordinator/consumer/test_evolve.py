@@ -178,6 +178,6 @@ def test_a_line_that_tells_nothing_contradicts_the_fold(
 ) -> None:
     for each in STORY:
         desk.happened("g", each)
-    monkeypatch.setitem(TABLE, event, Line())  # type: ignore[arg-type]  # read-only but for tests
+    monkeypatch.setitem(TABLE, event, Line())
 
     assert contradictions(State(), desk.records) != []

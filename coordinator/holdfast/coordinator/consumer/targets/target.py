@@ -39,7 +39,7 @@ def _fits(draft: Draft) -> bool:
     """
     group: ConsumerGroup = draft.group
     most = usage.target_pool(settings.of(draft.state, draft.group_id))
-    return usage.target_most(group.body, draft.state.topics) <= most
+    return usage.target_most(group.body, draft.state.topics, len(group.body.members)) <= most
 
 
 def compute(draft: Draft) -> None:

@@ -1,4 +1,4 @@
-"""Settings of the heartbeat protocol (S23): words and lists, bounds that are settings themselves."""
+"""Settings of the heartbeat protocol (S23): words, lists, bounds that are settings themselves."""
 
 from __future__ import annotations
 

@@ -8,7 +8,15 @@ import pytest
 
 from holdfast.coordinator.consumer.targets import target, topics_digest
 from holdfast.coordinator.model.access import DENY
-from holdfast.coordinator.model.commands import Caller, CommitOffsets, Heartbeat, JoinGroup
+from holdfast.coordinator.model.commands import (
+    Caller,
+    CommitOffsets,
+    DeadlineFired,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    LeavingMember,
+)
 from holdfast.coordinator.model.consumer_events import MemberAdvanced, TargetStored
 from holdfast.coordinator.model.effects import Renew
 from holdfast.coordinator.model.events import OffsetCommitted
@@ -19,9 +27,11 @@ from holdfast.coordinator.model.rejections import (
     InvalidRegularExpression,
     InvalidRequest,
     UnknownMemberId,
+    UnreleasedInstanceId,
     UnsupportedAssignor,
     UnsupportedVersion,
 )
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from unit.coordinator.consumer.talk import Talk, parts, replies
 
 if TYPE_CHECKING:
@@ -48,14 +58,58 @@ def test_joins_that_share_an_entry_share_one_target(talk: Talk) -> None:
     assert [len(each.assignment or ()) for each in replies(decision)] == [1] * 4
 
 
-def test_a_member_that_goes_in_the_batch_of_its_join_is_unknown(talk: Talk) -> None:
+def test_what_ends_a_member_comes_after_what_it_said(talk: Talk) -> None:
+    """In one batch as in two: its join is answered, and then it goes."""
     join, leave = talk.joins("a", "t"), talk.says("a", -1)
     decision = talk.decide(join, talk.joins("b", "t"), leave)
 
-    told = {each.member_id or "refused": each.error for each in replies(decision)}
-    assert told == {"a": None, "refused": UnknownMemberId("a"), "b": None}
-    (stored,) = [p.event for p in decision.events if isinstance(p.event, TargetStored)]
-    assert [each.member_id for each in stored.targets] == ["b"]
+    assert [each.error for each in replies(decision)] == [None] * 3
+    assert [each.member_epoch for each in replies(decision)] == [3, 3, -1]
+    assert [type(p.event).__name__ for p in decision.events[-2:]] == ["MembersLeft", "EpochRaised"]
+
+
+def test_n2_a_stop_in_the_batch_of_a_beat_keeps_the_place(talk: Talk) -> None:
+    """Else the beat, which is finished later, would bring a stopped process back."""
+    talk.send(talk.joins("a", "t", instance_id="i"))
+    beat, stop = talk.says("a", 2), talk.says("a", -2, instance_id="i")
+    decision = talk.decide(talk.joins("b", "t"), beat, stop)
+
+    assert decision.state.groups["g"].body.members["a"].released
+
+
+def test_s9_who_was_heard_in_the_batch_does_not_expire_in_it(talk: Talk) -> None:
+    """Its beat waits for the close of the batch, and yet was before the deadline."""
+    talk.send(talk.joins("a", "t"))
+    key = DeadlineKey(SESSION, "a")
+    fired = DeadlineFired("g", key, talk.core.volatile["g"].armed[key], 0)
+    decision = talk.decide(talk.joins("b", "t"), talk.says("a", 2), fired)
+
+    assert "a" in decision.state.groups["g"].body.members
+    assert "MemberExpired" not in {type(p.event).__name__ for p in decision.events}
+
+
+def test_n11_an_instance_that_came_back_in_the_batch_is_in_use(talk: Talk) -> None:
+    """Though its join waits for the batch to close."""
+    talk.send(talk.joins("a", "t", instance_id="i"))
+    talk.send(talk.says("a", -2, instance_id="i"))
+    again, taken = talk.joins("a", "t", instance_id="i"), talk.joins("a2", "t", instance_id="i")
+    decision = talk.decide(talk.joins("b", "t"), again, taken)
+
+    *accepted, refused = replies(decision)
+    assert [each.member_id for each in accepted] == ["b", "a"]
+    assert refused.error == UnreleasedInstanceId("i", "a", "client", 0)
+
+
+@pytest.mark.parametrize("named", [{"instances": "i"}, {"everyone": True}, {"prefix": "i"}])
+def test_an_operator_takes_out_who_came_in_the_batch(named: dict[str, Any], talk: Talk) -> None:
+    """K-G24: the join is answered before."""
+    members = (LeavingMember("", "i"),) if "instances" in named else ()
+    rest = {key: value for key, value in named.items() if key != "instances"}
+    leave = LeaveGroup(talk.caller(), "g", members, operator=True, **rest)
+    decision = talk.decide(talk.joins("a", "t", instance_id="i"), leave)
+
+    assert [each.error for each in replies(decision)] == [None]
+    assert dict(decision.state.groups["g"].body.members) == {}
 
 
 def test_what_is_finished_later_has_the_cause_of_its_own_command(talk: Talk) -> None:

@@ -68,6 +68,8 @@ def said(command: ConsumerGroupHeartbeat, old: ConsumerProfile) -> ConsumerProfi
 
 def too_much(draft: Draft, command: ConsumerGroupHeartbeat) -> InvalidRequest | None:
     """Refuse a subscription with which the group would have more than it may (S7)."""
+    if command.topics is None and command.regex is None:
+        return None
     group: ConsumerGroup | None = draft.found
     body = ConsumerBody() if group is None else group.body
     known = body.members.get(command.member_id)

@@ -58,10 +58,9 @@ def test_m26_who_has_given_up_is_not_late(talk: Talk) -> None:
     assert [type(each.event).__name__ for each in events] == ["MemberAdvanced"]
 
 
-def test_m25_it_counts_from_when_it_was_asked_last(talk: Talk) -> None:
-    """O14: another target asks for more, so its time begins anew."""
+def test_m26_the_time_ends_with_the_confirmation(talk: Talk) -> None:
     talk.core.advance(4_000)
-    talk.send(talk.joins("c", "t", server_assignor="range"))
     talk.send(talk.says("a", 2, owned=parts("t0")))
+
     assert talk.member("a").revoking == ()
     assert OF_REBALANCE not in talk.core.volatile["g"].armed

@@ -248,12 +248,17 @@ def _epoch_raised(group: ConsumerGroup, event: EpochRaised, record: Record) -> C
     return group._replace(generation=event.epoch, body=body)
 
 
-def _resolved(group: ConsumerGroup, event: RegexResolved, _record: Record) -> ConsumerGroup:
+def _resolved(group: ConsumerGroup, event: RegexResolved, record: Record) -> ConsumerGroup:
     body = group.body
     if event.regex not in body.regex_users:
         raise InvariantBroken("P3", f"no member has the regular expression {event.regex!r}")
     found = ResolvedRegex(event.regex, event.topics)
-    return _with_body(group, body._replace(regexes=body.regexes.set(event.regex, found)))
+    resolved = body._replace(
+        regexes=body.regexes.set(event.regex, found),
+        regexes_ms=record.log_time_ms,
+        regexes_index=event.newest_index,
+    )
+    return _with_body(group, resolved)
 
 
 def _target_stored(group: ConsumerGroup, event: TargetStored, record: Record) -> ConsumerGroup:

@@ -1,53 +1,25 @@
-"""The service's assignors (K-P12 to K-P14): a stand-in with `range` alone, under both names."""
+"""Server assignors: pure functions that compute the target assignment of a group (K-P11 to K-P14).
+
+The coordinator calls one when the group epoch moves. They give what Kafka 4.3's assignors of the
+same names give; where those go by the random ids of topics, these go by the topics' names. They
+know nothing of epochs, heartbeats or what members own at the moment.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from holdfast.coordinator.consumer import holdings
-from holdfast.coordinator.model.ids import InstanceId, MemberId, TopicName, TopicPartitions
+from holdfast.coordinator.consumer.assignors.range_ import assign_range
+from holdfast.coordinator.consumer.assignors.spec import Assignor, GroupSpec, MemberSpec, Target
+from holdfast.coordinator.consumer.assignors.uniform import assign_uniform
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-class MemberSpec(NamedTuple):
-    """What an assignor knows of a member."""
+ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
+    {"uniform": assign_uniform, "range": assign_range}
+)
+"""By the name that members and the group's settings say; in Kafka's order of preference."""
 
-    instance_id: InstanceId | None
-    rack_id: str | None
-    topics: frozenset[TopicName]
-    current: tuple[TopicPartitions, ...]
-
-
-class GroupSpec(NamedTuple):
-    """What an assignor knows of a group."""
-
-    members: Mapping[MemberId, MemberSpec]
-    homogeneous: bool
-
-
-Assignor: TypeAlias = Callable[
-    [GroupSpec, Mapping[TopicName, int]], Mapping[MemberId, tuple[TopicPartitions, ...]]
-]
-
-
-def _range(
-    group: GroupSpec, topics: Mapping[TopicName, int]
-) -> Mapping[MemberId, tuple[TopicPartitions, ...]]:
-    found: dict[MemberId, list[tuple[TopicName, int]]] = {each: [] for each in group.members}
-    for topic, size in sorted(topics.items()):
-        users = sorted(
-            (each for each, spec in group.members.items() if topic in spec.topics),
-            key=lambda each: (
-                group.members[each].instance_id is None,
-                group.members[each].instance_id or each,
-            ),
-        )
-        start = 0
-        for at, each in enumerate(users):
-            count = size // len(users) + (at < size % len(users))
-            found[each] += [(topic, number) for number in range(start, start + count)]
-            start += count
-    return {each: holdings.by_topic(given) for each, given in found.items()}
-
-
-ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": _range, "range": _range}
+__all__ = ["ASSIGNORS", "Assignor", "GroupSpec", "MemberSpec", "Target"]

@@ -177,12 +177,17 @@ def _freed(body: ConsumerBody, held: Iterable[Holding]) -> PMap[TopicPartition, 
 def _released(group: ConsumerGroup, event: InstanceReleased, _record: Record) -> ConsumerGroup:
     """Keep the place of a static member whose process has stopped (K-N2).
 
-    It was asked to give something up: it owns that no more, since it has stopped (K-N23).
+    It was asked to give something up: it owns that no more, since it has stopped (K-N23). Who comes
+    next may commit what it keeps, whatever epoch it knows (K-J41).
     """
     member = known(group, event.member_id)
     body = group.body._replace(owners=_freed(group.body, member.revoking))
     stopped = member._replace(
-        epoch=RELEASED, previous_epoch=member.epoch, revoking=(), waiting=False
+        epoch=RELEASED,
+        previous_epoch=member.epoch,
+        owned=holdings.with_epoch(member.owned, 0),
+        revoking=(),
+        waiting=False,
     )
     return _with_body(group, _put(body, stopped))
 

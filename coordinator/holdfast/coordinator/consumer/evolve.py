@@ -302,7 +302,7 @@ def _advanced(group: ConsumerGroup, event: MemberAdvanced, record: Record) -> Co
 
 
 def _moved(body: ConsumerBody, event: MemberAdvanced) -> PMap[TopicPartition, MemberId]:
-    """Return who owns what after a step. Raises InvariantBroken if somebody else owned it (O8)."""
+    """Return who owns what after a step. Raises InvariantBroken if somebody else owned it (K-O8)."""
     owners, member_id = body.owners, event.member_id
     changes: dict[TopicPartition, MemberId | None] = {}
     for lists, owner in ((event.freed, None), (event.granted, member_id)):

@@ -66,7 +66,7 @@ EVENTS: Final[tuple[Event, ...]] = (
     GroupCreated(group_type="consumer"),
     MemberSubscribed("m-1", "i-1", SUBSCRIBED, joined=True),
     EpochRaised(epoch=7, cause="removed", digest=bytes(range(16)), predecessor_ms=45_000),
-    RegexResolved(regex="foo-.*", topics=("foo-1", "foo-2")),
+    RegexResolved(regex="foo-.*", topics=("foo-1", "foo-2"), newest_index=17),
     TargetStored(
         epoch=7,
         assignor="range",
@@ -128,6 +128,8 @@ STATE: Final = (
                 target_ms=1_700_000_000_000,
                 digest=bytes(range(16)),
                 predecessors_until_ms=1_700_000_045_000,
+                regexes_ms=1_700_000_000_000,
+                regexes_index=17,
             ),
             state="",  # never stored: it follows from the members
             generation=7,

@@ -1750,8 +1750,11 @@ class RegexResolved(_message.Message):
 
     REGEX_FIELD_NUMBER: _builtins.int
     TOPICS_FIELD_NUMBER: _builtins.int
+    NEWEST_INDEX_FIELD_NUMBER: _builtins.int
     regex: _builtins.str
     """The expression."""
+    newest_index: _builtins.int
+    """Entry that created the newest of all topics that were looked at."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The topics, sorted."""
@@ -1761,10 +1764,11 @@ class RegexResolved(_message.Message):
         *,
         regex: _builtins.str = ...,
         topics: _abc.Iterable[_builtins.str] | None = ...,
+        newest_index: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["regex", b"regex", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["newest_index", b"newest_index", "regex", b"regex", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

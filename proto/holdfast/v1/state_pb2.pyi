@@ -110,7 +110,7 @@ class StateRecord(_message.Message):
         """What a member of the heartbeat protocol is to own; its key is the member's."""
 
     @_builtins.property
-    def consumer_regex(self) -> _events_pb2.RegexResolved:
+    def consumer_regex(self) -> Global___ResolvedRegexState:
         """What a regular expression of a group matches; its key is group id, expression."""
 
     def __init__(
@@ -130,7 +130,7 @@ class StateRecord(_message.Message):
         revocation: _events_pb2.Revocation | None = ...,
         consumer_member: Global___ConsumerMemberState | None = ...,
         consumer_target: _events_pb2.MemberTarget | None = ...,
-        consumer_regex: _events_pb2.RegexResolved | None = ...,
+        consumer_regex: Global___ResolvedRegexState | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "consumer_member", b"consumer_member", "consumer_regex", b"consumer_regex", "consumer_target", b"consumer_target", "group", b"group", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "revocation", b"revocation", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -763,6 +763,8 @@ class ConsumerGroupState(_message.Message):
     TARGET_MS_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     PREDECESSORS_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    REGEXES_MS_FIELD_NUMBER: _builtins.int
+    REGEXES_INDEX_FIELD_NUMBER: _builtins.int
     assignment_epoch: _builtins.int
     """The group epoch that the target answers."""
     target_ms: _builtins.int
@@ -771,6 +773,10 @@ class ConsumerGroupState(_message.Message):
     """Digest of the topics that the group subscribes to, at the last epoch."""
     predecessors_until_ms: _builtins.int
     """Until when, in log time, a removed member may still act on an old grant."""
+    regexes_ms: _builtins.int
+    """Log time of the last search for topics of regular expressions that found something new; -1: none did."""
+    regexes_index: _builtins.int
+    """Entry that created the newest topic that this search looked at."""
     def __init__(
         self,
         *,
@@ -778,14 +784,44 @@ class ConsumerGroupState(_message.Message):
         target_ms: _builtins.int = ...,
         digest: _builtins.bytes = ...,
         predecessors_until_ms: _builtins.int = ...,
+        regexes_ms: _builtins.int = ...,
+        regexes_index: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment_epoch", b"assignment_epoch", "digest", b"digest", "predecessors_until_ms", b"predecessors_until_ms", "target_ms", b"target_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment_epoch", b"assignment_epoch", "digest", b"digest", "predecessors_until_ms", b"predecessors_until_ms", "regexes_index", b"regexes_index", "regexes_ms", b"regexes_ms", "target_ms", b"target_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ConsumerGroupState: _TypeAlias = ConsumerGroupState  # noqa: Y015
+
+@_typing.final
+class ResolvedRegexState(_message.Message):
+    """What a regular expression of a group matches."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REGEX_FIELD_NUMBER: _builtins.int
+    TOPICS_FIELD_NUMBER: _builtins.int
+    regex: _builtins.str
+    """The expression."""
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The topics, sorted."""
+
+    def __init__(
+        self,
+        *,
+        regex: _builtins.str = ...,
+        topics: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["regex", b"regex", "topics", b"topics"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResolvedRegexState: _TypeAlias = ResolvedRegexState  # noqa: Y015
 
 @_typing.final
 class HoldingState(_message.Message):

@@ -177,12 +177,17 @@ def _freed(body: ConsumerBody, held: Iterable[Holding]) -> PMap[TopicPartition, 
 def _released(group: ConsumerGroup, event: InstanceReleased, _record: Record) -> ConsumerGroup:
     """Keep the place of a static member whose process has stopped (K-N2).
 
-    It was asked to give something up: it owns that no more, since it has stopped (K-N23).
+    It was asked to give something up: it owns that no more, since it has stopped (K-N23). Who comes
+    next may commit what it keeps, whatever epoch it knows (K-J41).
     """
     member = known(group, event.member_id)
     body = group.body._replace(owners=_freed(group.body, member.revoking))
     stopped = member._replace(
-        epoch=RELEASED, previous_epoch=member.epoch, revoking=(), waiting=False
+        epoch=RELEASED,
+        previous_epoch=member.epoch,
+        owned=holdings.with_epoch(member.owned, 0),
+        revoking=(),
+        waiting=False,
     )
     return _with_body(group, _put(body, stopped))
 
@@ -248,12 +253,17 @@ def _epoch_raised(group: ConsumerGroup, event: EpochRaised, record: Record) -> C
     return group._replace(generation=event.epoch, body=body)
 
 
-def _resolved(group: ConsumerGroup, event: RegexResolved, _record: Record) -> ConsumerGroup:
+def _resolved(group: ConsumerGroup, event: RegexResolved, record: Record) -> ConsumerGroup:
     body = group.body
     if event.regex not in body.regex_users:
         raise InvariantBroken("P3", f"no member has the regular expression {event.regex!r}")
     found = ResolvedRegex(event.regex, event.topics)
-    return _with_body(group, body._replace(regexes=body.regexes.set(event.regex, found)))
+    resolved = body._replace(
+        regexes=body.regexes.set(event.regex, found),
+        regexes_ms=record.log_time_ms,
+        regexes_index=event.newest_index,
+    )
+    return _with_body(group, resolved)
 
 
 def _target_stored(group: ConsumerGroup, event: TargetStored, record: Record) -> ConsumerGroup:

@@ -70,6 +70,8 @@ def _of_member(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | Non
     """Check that the caller is a member, and speaks of its epoch; a leave speaks of none."""
     group: ConsumerGroup = draft.group
     stranger = identity.check(group, command.member_id, command.instance_id)
+    if isinstance(stranger, UnknownMemberId) and command.member_epoch > JOINING:
+        return static_members.no_room(draft, command) or stranger  # Kafka looks at the room first
     if stranger is not None or command.member_epoch < JOINING:
         return stranger
     member = group.body.members[command.member_id]
@@ -80,11 +82,12 @@ def _accept(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     """Take what a member says, and move it towards its target."""
     if draft.found is None:
         draft.emit(GroupCreated(CONSUMER), "M5")
-    before = draft.group.body.members.get(command.member_id)
+    was = draft.group.body
+    before = was.members.get(command.member_id)
     static_members.swap(draft, command)
     change = subscription.update(draft, command)
     epochs.raise_for(draft, change)
-    regexes.refresh(draft)
+    regexes.refresh(draft, was)
     if target.is_due(draft) or draft.deferred:
         draft.defer(lambda: _close(draft, command, before, change))
     else:

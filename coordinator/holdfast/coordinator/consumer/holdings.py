@@ -97,6 +97,11 @@ def regranted(held: tuple[Holding, ...], index: int) -> tuple[Holding, ...]:
     return tuple(each._replace(granted=(index,) * len(each.partitions)) for each in held)
 
 
+def with_epoch(held: tuple[Holding, ...], epoch: int) -> tuple[Holding, ...]:
+    """Return the holdings as got at an epoch; their grants stay."""
+    return tuple(each._replace(epochs=(epoch,) * len(each.partitions)) for each in held)
+
+
 def _less(holding: Holding, gone: frozenset[int]) -> Holding:
     rows = zip(holding.partitions, holding.epochs, holding.granted, strict=True)
     return _of_rows(holding.topic, [row for row in rows if row[0] not in gone])

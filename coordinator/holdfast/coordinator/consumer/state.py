@@ -105,6 +105,10 @@ class ConsumerBody(NamedTuple):
     """Of the topics that the group subscribes to, at the last epoch (K-M27)."""
     predecessors_until_ms: int = 0
     """Until when a removed member may still act on an old grant (S12)."""
+    regexes_ms: int = NEVER
+    """When a search for the topics of regular expressions last found something new (K-P5)."""
+    regexes_index: int = 0
+    """When the newest topic was created that this search looked at (K-P8)."""
     members: PMap[MemberId, Member] = PMap()
     targets: PMap[MemberId, MemberTarget] = PMap()
     """What members are to own; a member without a target is to own nothing."""

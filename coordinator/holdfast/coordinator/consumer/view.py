@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import answers, holdings
-from holdfast.coordinator.consumer.state import CONSUMER, ConsumerGroup, Member
+from holdfast.coordinator.consumer.state import CONSUMER, ConsumerGroup, Holding, Member
 from holdfast.coordinator.consumer.targets import target, topics_digest
 from holdfast.coordinator.model.described import (
     DescribedBody,
@@ -14,7 +14,7 @@ from holdfast.coordinator.model.described import (
     DescribedConsumerMember,
     Identity,
 )
-from holdfast.coordinator.model.ids import MemberId, Principal, TopicName
+from holdfast.coordinator.model.ids import MemberId, Principal, TopicName, TopicPartitions
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.subscriptions import Subscribed
 
@@ -62,8 +62,8 @@ def _member(state: State, group: ConsumerGroup, member: Member) -> DescribedCons
         client_host=profile.client_host,
         topics=profile.topics,
         regex=profile.regex,
-        assignment=holdings.by_topic(holdings.pairs((*member.owned, *member.revoking))),
-        target=() if meant is None else meant.partitions,
+        assignment=_shown(state, holdings.joined(member.owned, member.revoking)),
+        target=() if meant is None else _shown(state, meant.partitions),
         state=member.state,
         revoking=holdings.listed(member.revoking),
         owned=answers.owned(state, member),
@@ -71,6 +71,12 @@ def _member(state: State, group: ConsumerGroup, member: Member) -> DescribedCons
         rebalance_timeout_ms=profile.rebalance_timeout_ms,
         server_assignor=profile.server_assignor,
     )
+
+
+def _shown(state: State, held: Iterable[Holding | TopicPartitions]) -> tuple[TopicPartitions, ...]:
+    """Return the partitions of those topics that still exist: as a reader sees them."""
+    here = [each for each in held if each.topic in state.topics]
+    return tuple([TopicPartitions(each.topic, each.partitions) for each in here])
 
 
 def regex_users(group: ConsumerGroup) -> Iterator[tuple[str, Principal]]:

@@ -13,7 +13,7 @@ from holdfast.coordinator.model.member_profile import ConsumerProfile
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that a regular expression matches."""
+    """The topics that a regular expression matches, as the node found out."""
 
     regex: str
     topics: tuple[TopicName, ...]
@@ -60,6 +60,8 @@ class RegexResolved:
     regex: str
     topics: tuple[TopicName, ...]
     """Sorted."""
+    newest_index: int
+    """When the newest of all topics was created that were looked at (K-P8)."""
 
 
 @dataclass(frozen=True, slots=True)

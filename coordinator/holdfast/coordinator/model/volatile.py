@@ -95,8 +95,8 @@ class RegexLookup(NamedTuple):
 
     asked_ms: int
     """Log time of its beginning."""
-    topics: PMap[TopicName, TopicSize]
-    """The topics that there were then."""
+    newest_index: int
+    """When the newest of the topics was created that there were then."""
     under_way: bool
     """Nothing was found yet."""
 

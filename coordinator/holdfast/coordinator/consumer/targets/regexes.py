@@ -10,7 +10,7 @@ from typing import Final
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup
-from holdfast.coordinator.consumer.targets import epochs
+from holdfast.coordinator.consumer.targets import epochs, topics_digest
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.coordinator.model.consumer_events import RegexResolved
@@ -23,33 +23,45 @@ LOST_MS: Final = 60_000
 """After so long a search without a result counts as lost."""
 
 
-def refresh(draft: Draft) -> None:
-    """Have the group's expressions looked up, if it is time (K-P5, K-P8)."""
+def refresh(draft: Draft, before: ConsumerBody) -> None:
+    """Have the group's expressions looked up, if it is time (K-P5, K-P8).
+
+    `before`: the group before the heartbeat, which may have dropped what was found last.
+    """
     body: ConsumerBody = draft.group.body
-    if not body.regex_users or not _is_time(draft, body):
+    if not body.regex_users or not _is_time(draft, before):
         return
-    lookup = RegexLookup(draft.state.log_time_ms, draft.state.topics, under_way=True)
+    newest_index = topics_digest.newest_index(draft.state.topics)
+    lookup = RegexLookup(draft.state.log_time_ms, newest_index, under_way=True)
     draft.volatile = draft.volatile._replace(regex_lookup=lookup)
     draft.effects.append(ResolveRegexes(tuple(sorted(body.regex_users))))
 
 
-def _is_time(draft: Draft, body: ConsumerBody) -> bool:
-    last = draft.volatile.regex_lookup
-    if last is None:
+def _is_time(draft: Draft, before: ConsumerBody) -> bool:
+    """Return whether to search now; while nothing is resolved, there is nothing to wait for.
+
+    A new leader knows of the last search what it has put on the log.
+    """
+    body: ConsumerBody = draft.group.body
+    stored = RegexLookup(body.regexes_ms, body.regexes_index, under_way=False)
+    last = draft.volatile.regex_lookup or stored
+    since_ms = draft.state.log_time_ms - max(last.asked_ms, body.regexes_ms)
+    if last.under_way:
+        return since_ms > LOST_MS
+    if not before.regexes:
         return True
-    since_ms = draft.state.log_time_ms - last.asked_ms
-    if since_ms <= (LOST_MS if last.under_way else REFRESH_MIN_MS):
+    if since_ms <= REFRESH_MIN_MS:
         return False
     often_ms = settings.of(draft.state, draft.group_id).consumer.regex_refresh_interval_ms
     unresolved = len(body.regexes) < len(body.regex_users)
-    return (
-        last.under_way or unresolved or last.topics is not draft.state.topics or since_ms > often_ms
-    )
+    newer = topics_digest.newest_index(draft.state.topics) > last.newest_index
+    return unresolved or newer or since_ms > often_ms
 
 
 def install(draft: Draft, command: InstallRegexes) -> None:
     """Note what a search has found; expressions that nobody has any more are passed over (K-P3)."""
     last = draft.volatile.regex_lookup
+    newest_index = 0 if last is None else last.newest_index
     if last is not None:
         done = last._replace(under_way=False)
         draft.volatile = draft.volatile._replace(regex_lookup=done)
@@ -61,7 +73,7 @@ def install(draft: Draft, command: InstallRegexes) -> None:
         known = group.body.regexes.get(regex)
         if regex not in group.body.regex_users or (known and known.topics == topics):
             continue
-        draft.emit(RegexResolved(regex, topics), "P1")
+        draft.emit(RegexResolved(regex, topics, newest_index), "P1")
         moved = moved or topics != (known.topics if known else ())  # K-P4
     if moved:
         epochs.raise_epoch(draft, "regex", "P1")

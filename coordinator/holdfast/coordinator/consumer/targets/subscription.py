@@ -35,7 +35,7 @@ def update(draft: Draft, command: ConsumerGroupHeartbeat) -> Change:
     new = said(command, old)
     if known is not None and new == old:
         return Change()
-    before = target.assignor_in_force(draft)
+    before, alone = target.assignor_in_force(draft), not group.body.members
     resolved = group.body.regexes.get(new.regex)
     instance_id = command.instance_id if known is None else known.instance_id
     draft.emit(
@@ -46,9 +46,9 @@ def update(draft: Draft, command: ConsumerGroupHeartbeat) -> Change:
     dropped_or_known = new.regex != old.regex and (not new.regex or resolved is not None)
     if new.topics != old.topics or dropped_or_known:  # K-P1, K-P2, K-P6
         return Change("joined" if known is None else "subscription", resubscribed=True)
-    if known is not None and target.assignor_in_force(draft) != before:  # K-M19
-        return Change("assignor", resubscribed)
-    return Change("", resubscribed)
+    if alone or target.assignor_in_force(draft) == before:
+        return Change("", resubscribed)
+    return Change("assignor", resubscribed)  # K-M19
 
 
 def said(command: ConsumerGroupHeartbeat, old: ConsumerProfile) -> ConsumerProfile:

@@ -15,7 +15,7 @@ from holdfast.coordinator.consumer.targets import topics_digest
 from holdfast.coordinator.consumer.targets.reconciliation import subscription
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.consumer_events import MemberTarget, TargetStored
-from holdfast.coordinator.model.ids import MemberId, TopicName, TopicPartitions
+from holdfast.coordinator.model.ids import MemberId, TopicPartitions
 
 
 def is_due(draft: Draft) -> bool:
@@ -35,7 +35,7 @@ def compute(draft: Draft) -> None:
     """Compute the target of the group epoch, and store what is new in it."""
     group: ConsumerGroup = draft.group
     sizes = topics_digest.sizes(group.body, draft.state.topics)
-    spec = group_spec(group.body, frozenset(sizes))
+    spec = group_spec(group.body)
     name = assignor_in_force(draft)
     assigned = ASSIGNORS[name](spec, sizes)
     stored = TargetStored(group.generation, name, tuple(_changed(group.body, assigned)))
@@ -56,19 +56,26 @@ def preferred(body: ConsumerBody, known: tuple[str, ...]) -> str:
     return max(known, key=lambda name: body.assignor_users.get(name, 0))
 
 
-def group_spec(body: ConsumerBody, topics: frozenset[TopicName]) -> GroupSpec:
-    """Return what an assignor is told of the group; `topics`: those that exist."""
+def group_spec(body: ConsumerBody) -> GroupSpec:
+    """Return what an assignor is told of the group."""
     members = {
         member_id: MemberSpec(
             member.instance_id,
             member.profile.rack_id,
-            subscription(body, member) & topics,
+            subscription(body, member),
             _target_of(body, member_id),
         )
         for member_id, member in body.members.items()
     }
-    homogeneous = len({each.topics for each in members.values()}) <= 1
-    return GroupSpec(members, homogeneous)
+    return GroupSpec(members, _is_homogeneous(body))
+
+
+def _is_homogeneous(body: ConsumerBody) -> bool:
+    """Return whether all members name the same topics, or have one regular expression alone."""
+    everyone = {len(body.members)}
+    by_regex = set(body.regex_users.values()) == everyone and not body.topic_users
+    by_name = set(body.topic_users.values()) <= everyone and not body.regex_users
+    return by_name or (by_regex and len(body.regex_users) == 1)
 
 
 def _target_of(body: ConsumerBody, member_id: MemberId) -> tuple[TopicPartitions, ...]:

@@ -35,6 +35,18 @@ def of(names: Iterable[TopicName], topics: PMap[TopicName, TopicSize]) -> bytes:
     return sha256(text.encode()).digest()[:_DIGEST_BYTES]
 
 
+_newest: list[tuple[PMap[TopicName, TopicSize], int]] = []
+"""The last answer of `newest_index`; kept by identity of an immutable value, so never stale."""
+
+
+def newest_index(topics: PMap[TopicName, TopicSize]) -> int:
+    """Return when the newest of these topics was created; they are looked at once."""
+    if not _newest or _newest[0][0] is not topics:
+        found = max([each.created_index for each in topics.values()], default=0)
+        _newest[:] = [(topics, found)]
+    return _newest[0][1]
+
+
 def now(draft: Draft) -> bytes:
     """Return the digest of the group's topics as they are, and note that they were looked at."""
     topics = draft.state.topics

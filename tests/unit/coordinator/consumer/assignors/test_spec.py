@@ -13,16 +13,16 @@ from holdfast.coordinator.consumer.assignors import ASSIGNORS, GroupSpec, Member
 chance = random.Random(20)
 topics = [f"topic-{n}" for n in range(12)]
 counts = {topic: chance.randrange(1, 30) for topic in topics}
-subscriptions = [frozenset(chance.sample(topics, 5)) for _ in range(40)]
-for homogeneous in (True, False):
+wanted = [frozenset(chance.sample(topics, 5)) for _ in range(40)]
+for mixed in (False, True):
     current = {}
     for count in (40, 33, 36):
         members = {
-            f"m-{n}": MemberSpec(None, None, subscriptions[n * (not homogeneous)], current.get(n, ()))
+            f"m-{n}": MemberSpec(None, None, wanted[n * mixed], current.get(n, ()))
             for n in range(count)
         }
         for name in ("range", "uniform"):
-            target = ASSIGNORS[name](GroupSpec(members, homogeneous), counts)
+            target = ASSIGNORS[name](GroupSpec(members, not mixed), counts)
             print(hashlib.sha256(repr(target).encode()).hexdigest())
         current = {n: target[f"m-{n}"] for n in range(count)}
 """

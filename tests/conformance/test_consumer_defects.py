@@ -1,6 +1,4 @@
-"""Teeth: each defect that is put into the rules of consumer groups is seen by a recorded transcript,
-or by a random walk.
-"""
+"""Teeth: each defect in the rules of consumer groups is seen by a transcript or a random walk."""
 
 from __future__ import annotations
 

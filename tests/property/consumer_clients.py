@@ -58,7 +58,9 @@ class Clients:
         rng = self.rng
         self.most = rng.choice([2, 3, 4, 6])
         self.static = rng.choice([0.0, 0.3, 0.9])
-        self.assignors = rng.choice([["range", None], ["uniform"], ["range", "uniform", None]])
+        self.assignors: list[str | None] = rng.choice(
+            [["range", None], ["uniform"], ["range", "uniform", None]]
+        )
         self.by_regex = 0.0 if timeless else rng.choice([0.0, 0.0, 0.4])
         self.timeless = timeless
         self.short = rng.random() < 0.4 and not timeless

@@ -75,12 +75,13 @@ class ConsumerWalk(Clients):
             self._beat(process, {"subscribed_topic_regex": regex})
 
     def _other_news(self) -> None:
-        """K-M14, K-M18: nothing that another target would follow from."""
+        """K-M14, K-M18, K-M19: what another target may follow from, or not."""
         if not self.processes:
             return
         process = self.rng.choice(self.processes)
         member = self.group.members.get(process.member_id)
         news: list[Json] = [{"rack_id": "r1"}, {"rebalance_timeout_ms": 5_000}]
+        news.append({"server_assignor": self.rng.choice(self.assignors)})
         if member is not None and member.names:
             full = {"subscribed_topic_names": sorted(member.names), "rebalance_timeout_ms": 7_000}
             news.append({**full, "topic_partitions": as_sent(process.works_on)})
@@ -151,7 +152,7 @@ class ConsumerWalk(Clients):
         self._speak(rng.choice(ids))
 
     def _malformed(self) -> None:
-        """K-M1 to K-M3, K-H4."""
+        """K-M1 to K-M3, K-H4; K-H5: a member joins again without its instance id."""
         join = {"member_id": "m-new", "member_epoch": JOINING, "topic_partitions": []}
         join |= self._joining()
         wrong: list[Json] = [
@@ -166,9 +167,11 @@ class ConsumerWalk(Clients):
             {"member_id": "m", "member_epoch": -3},
             {"member_id": "m", "member_epoch": AWAY},
         ]
-        static = [m for m in self.group.members.values() if m.instance is not None]
-        if static and self.group.holder("i-new") is None:
-            wrong.append({**join, "member_id": static[0].member_id, "instance_id": "i-new"})
+        member = self._someone()
+        if member is not None:
+            wrong += [{**join, "member_id": member.member_id, "instance_id": "i-new"}] * 4
+        if member is not None and member.epoch != AWAY:
+            wrong += [{**join, "member_id": member.member_id, "instance_id": None}]
         self._speak(self.rng.choice(wrong))
 
     def _batch(self) -> None:

@@ -135,14 +135,10 @@ class ConsumerModel(Coordinator):
         self.groups.pop(name, None)
 
     def _check_room(self, group: ConsumerGroup, request: Json) -> None:
-        """K-M8, K-N22; K-N20 and K-N21 as we have them: a known instance is no new member.
-
-        Kafka looks at this first whatever the epoch is; with us an epoch of nobody is that (K-M7).
-        """
+        """K-M8, K-N22; K-N20 and K-N21 as we have them: a known instance is no new member."""
         known = request["member_id"] in group.members
         if self.ours:
             known |= group.holder(request.get("instance_id")) is not None
-            known |= request["member_epoch"] != JOINING
         if not known and len(group.members) >= self.consumers_max:
             raise Refused("GROUP_MAX_SIZE_REACHED")
 
@@ -180,8 +176,9 @@ class ConsumerModel(Coordinator):
         """K-M10 to K-M12, K-N10, K-N18."""
         if epoch == member.epoch:
             return
-        lost = epoch == member.previous and owned is not None and owned <= member.owned.keys()
-        if epoch > member.epoch or not lost:
+        lost = epoch == member.previous and not member.knows
+        fits = owned is not None and owned <= member.owned.keys()
+        if epoch > member.epoch or not (lost and fits):
             raise Refused("FENCED_MEMBER_EPOCH")
 
     @staticmethod
@@ -213,7 +210,7 @@ class ConsumerModel(Coordinator):
         if request.get("subscribed_topic_names") is not None:
             member.names = frozenset(request["subscribed_topic_names"])
         raised = member.names != before.names  # K-M16, K-M17, K-M20
-        raised |= preferred is not None and preferred != group.assignor("uniform")  # K-M19
+        raised |= preferred is not None and preferred != group.assignor  # K-M19
         last = max((each.at for each in group.resolved.values()), default=None)
         raised |= self._new_regex(group, before.regex, member)
         self._look_up_later(name, group, last)
@@ -228,7 +225,7 @@ class ConsumerModel(Coordinator):
     def _assignor_without_news(group: ConsumerGroup, member: Member) -> str | None:
         """The assignor in force; None if the member is alone, and new."""
         others = [each for each in group.members.values() if each is not member]
-        return group.assignor("uniform") if others or member.names or member.regex else None
+        return group.assignor if others or member.names or member.regex else None
 
     def _new_regex(self, group: ConsumerGroup, old: str, member: Member) -> bool:
         """Whether another regular expression raises the epoch (K-P1, K-P2, K-P6, K-P7)."""
@@ -285,7 +282,7 @@ class ConsumerModel(Coordinator):
         """K-P15 to K-P17."""
         waits = group.target_at is not None and self.now - group.target_at < self.pause_ms
         if group.epoch > group.target_epoch and not waits:
-            assign = ASSIGNORS[group.assignor("uniform")]
+            assign = ASSIGNORS[group.assignor]
             group.target = assign(group, self.topics)
             group.target_epoch, group.target_at = group.epoch, self.now
 

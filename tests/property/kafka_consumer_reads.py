@@ -200,7 +200,7 @@ class ConsumerCoordinator(ConsumerModel):
             "group_state": group.state if group else "",
             "group_epoch": group.epoch if group else 0,
             "assignment_epoch": group.target_epoch if group else 0,
-            "assignor_name": group.assignor("uniform") if group else "",
+            "assignor_name": group.assignor if group else "",
             "members": [self._shown(group, each) for each in group.members.values()]
             if group
             else [],
@@ -261,7 +261,7 @@ class ConsumerCoordinator(ConsumerModel):
             topic for key, topic in action.items() if key.endswith(("_topic", "_partitions"))
         ]
         for group in self.consumers.values():
-            group.stale |= not group.wanted().isdisjoint(touched)
+            group.stale |= self.ours or not group.wanted().isdisjoint(touched)
         super().admin(action)
         match dict(action):
             case {"create_topic": name}:
@@ -280,6 +280,7 @@ class ConsumerCoordinator(ConsumerModel):
             group.stale = True
             self.cancel(name, "regexes")
             for member in group.members.values():
+                member.knows = False
                 self._renew_session(name, member)
                 if member.state == UNREVOKED and member.epoch != AWAY:
                     self._watch_revocation(name, member)

@@ -96,7 +96,7 @@ def _accept(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     static_members.swap(draft, command)
     change = subscription.update(draft, command)
     epochs.raise_for(draft, change)
-    regexes.refresh(draft, was)
+    regexes.refresh(draft, was, command.member_id)
     if target.is_due(draft) or draft.deferred:
         draft.defer(command.member_id, lambda: _close(draft, command, before, change))
     else:

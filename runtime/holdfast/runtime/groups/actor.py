@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, Heartbeat
 from holdfast.coordinator.model.effects import Answer, Renew, settled
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.commands import Caller, Command
     from holdfast.coordinator.model.effects import Decision, Effect
-    from holdfast.coordinator.model.events import Part
     from holdfast.coordinator.model.ids import CallId, GroupId, Position
-    from holdfast.coordinator.model.state import State
+    from holdfast.runtime.groups.desk import Desk
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
-    from holdfast.runtime.groups.pending_calls import Calls
     from holdfast.runtime.ports import Committed
 
 logger = logging.getLogger(__name__)
@@ -45,49 +43,6 @@ REFUSED_RETRY_S: Final = 1.0
 """Seconds until an overloaded node proposes commands again that no caller would repeat."""
 BROKEN_RETRY_S: Final = 60.0
 """The same after a broken invariant: rarely, since each try raises the alarm again."""
-
-
-class Desk(Protocol):
-    """The part of the node that an actor needs."""
-
-    calls: Calls
-
-    @property
-    def state(self) -> State:
-        """The newest applied state."""
-
-    @property
-    def term(self) -> int:
-        """The term in which this node leads."""
-
-    @property
-    def log_time_ms(self) -> int:
-        """The cluster's log time now (S8)."""
-
-    @property
-    def leader_address(self) -> str:
-        """`host:port` of the node that leads, for clients; "" if unknown."""
-
-    def propose(self, part: Part) -> asyncio.Future[Committed]:
-        """Propose a part; the future has its fate."""
-
-    def used(self) -> Usage:
-        """Return the usage of the whole cluster, with the growth that groups have proposed."""
-
-    def claim(self, group_id: GroupId, growth: Usage, handed_out: int) -> None:
-        """Count the growth that a group has proposed, and its unused member ids."""
-
-    def carry_out(self, group_id: GroupId, effect: Effect) -> None:
-        """Start, stop or renew a deadline, or look topics up."""
-
-    def renew(self, group_id: GroupId, renewal: Renew) -> None:
-        """Renew a session; the same as to carry the effect out, for the most frequent one."""
-
-    def address_of(self, node: str | None) -> str:
-        """Return the `host:port` at which clients reach a node; "" if unknown."""
-
-    def idle(self, group_id: GroupId) -> None:
-        """Take note that the actor is idle; it may be dropped if it keeps nothing."""
 
 
 class Actor:

@@ -291,7 +291,7 @@ class Actors:
         """Return the ms until a member expires; None: suspended, or this node does not lead."""
         return self._timers.left_ms(group_id, DeadlineKey(SESSION, member_id))
 
-    # --- what actors need (actor.Desk) ---
+    # --- what actors need (desk.Desk) ---
 
     @property
     def state(self) -> State:

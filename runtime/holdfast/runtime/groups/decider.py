@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import GroupId
     from holdfast.coordinator.model.state import State
     from holdfast.coordinator.model.volatile import Volatile
-    from holdfast.runtime.groups.actor import Desk
     from holdfast.runtime.groups.batch import Batch
+    from holdfast.runtime.groups.desk import Desk
 
 logger = logging.getLogger(__name__)
 

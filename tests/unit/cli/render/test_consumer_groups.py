@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from holdfast.cli.render import consumer_groups
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def owning(*numbers: int) -> g.ConsumerGroupAssignment:
@@ -23,8 +20,7 @@ def shown(
 ) -> tuple[list[str], list[dict[str, str]]]:
     """The lines above the table, and its rows by column."""
     consumer_groups.show([a.ConsumerGroupDescribedGroup(**group)])  # type: ignore[arg-type]  # its fields
-    empty, *lines = capsys.readouterr().out.splitlines()
-    assert empty == ""
+    lines = capsys.readouterr().out.splitlines()
     if len(lines) <= 2:
         return lines, []
     head = lines[2]
@@ -76,6 +72,17 @@ def test_a_group_on_its_way_shows_who_gives_up_and_who_waits(
     assert (first["PRINCIPAL"], first["NOTE"]) == ("svc", "has to give up t 2-3")
     assert (second["INSTANCE"], second["OWNS"], second["TARGET"]) == ("-", "-", "t 2-3")
     assert second["NOTE"] == "waits for partitions of others"
+
+
+@pytest.mark.parametrize(("behind", "empty"), [(False, 1), (True, 2)])
+def test_an_empty_line_stands_between_groups(
+    capsys: pytest.CaptureFixture[str], *, behind: bool, empty: int
+) -> None:
+    """Also between them and those of the classic protocol."""
+    groups = [a.ConsumerGroupDescribedGroup(group_id=name) for name in ("g", "h")]
+    consumer_groups.show(groups, behind=behind)
+
+    assert capsys.readouterr().out.splitlines().count("") == empty
 
 
 def test_a_target_that_is_behind_is_told(capsys: pytest.CaptureFixture[str]) -> None:

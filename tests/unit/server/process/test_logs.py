@@ -68,7 +68,7 @@ def test_a_decision_that_fails_is_told_with_the_request_id(
 
     async def story() -> None:
         async with served() as node:
-            monkeypatch.setattr("holdfast.runtime.groups.actor.decide", crash)
+            monkeypatch.setattr("holdfast.runtime.groups.decider.decide", crash)
             answer = await node.group.JoinGroup(join(request_id=known_as))
             assert answer.error_code != 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
@@ -13,7 +13,7 @@ from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from unit.server.consumer_calls import beat, join, places, with_topics
 from unit.server.nodes import join as join_classic
-from unit.server.nodes import served
+from unit.server.nodes import served, until
 
 if TYPE_CHECKING:
     from unit.server.nodes import Served
@@ -25,8 +25,33 @@ async def described(node: Served, *group_ids: str) -> a.ConsumerGroupDescribeRes
     return await node.admin.ConsumerGroupDescribe(asked)
 
 
-def test_k5_a_group_is_shown_with_its_epochs_and_each_member_on_its_way() -> None:
-    """K-K5, K-O3: what a member owns, is to own, and was asked to give up; with tokens (S13)."""
+def test_k5_what_is_not_committed_is_not_shown() -> None:
+    """K-K5: neither the group nor its first member, while they wait for the log."""
+
+    async def story() -> None:
+        async with served() as node:
+            with_topics(node)
+            node.replica.hold = True
+            joining = asyncio.ensure_future(_unary(node.group.ConsumerGroupHeartbeat(join())))
+            await until(lambda: bool(node.replica.proposed[-1].group_id))
+            (before,) = (await described(node, "g")).groups
+            node.replica.hold = False
+            node.replica.release()
+            await joining
+            (after,) = (await described(node, "g")).groups
+
+            assert before.error_code == e.ERROR_CODE_GROUP_ID_NOT_FOUND
+            assert (after.error_code, len(after.members)) == (e.ERROR_CODE_NONE, 1)
+
+    asyncio.run(story())
+
+
+async def _unary(call: grpc.aio.UnaryUnaryCall[Any, Any]) -> Any:  # noqa: ANN401 - its response
+    return await call
+
+
+def test_a_group_is_shown_with_its_epochs_and_each_member_on_its_way() -> None:
+    """K-O3: what a member owns, is to own, and was asked to give up; with tokens (S13)."""
 
     async def story() -> None:
         async with served() as node:
@@ -59,7 +84,7 @@ def test_k5_a_group_is_shown_with_its_epochs_and_each_member_on_its_way() -> Non
 
 
 def test_k6_a_group_of_the_other_protocol_is_unknown_to_either_call() -> None:
-    """K-K5, K-K6: as one that there is not."""
+    """K-K6, K-K3: as one that there is not."""
 
     async def story() -> None:
         async with served() as node:

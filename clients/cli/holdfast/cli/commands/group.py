@@ -86,7 +86,7 @@ def describe(
         print_json(plain(response) | more)
     else:
         describing.show(response)
-        consumer_groups.show(others)
+        consumer_groups.show(others, behind=bool(response.groups))
     _refuse_unknown(response)
 
 

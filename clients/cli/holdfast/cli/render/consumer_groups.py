@@ -20,10 +20,11 @@ _COLUMNS: Final = (
 _UNRELEASED: Final = "unreleased"
 
 
-def show(groups: Iterable[a.ConsumerGroupDescribedGroup]) -> None:
-    """Print groups, each after an empty line."""
-    for each in groups:
-        say()
+def show(groups: Iterable[a.ConsumerGroupDescribedGroup], *, behind: bool = False) -> None:
+    """Print groups with an empty line between them. `behind`: others were printed before."""
+    for number, each in enumerate(groups):
+        if number or behind:
+            say()
         for line in _head(each):
             say(line)
         if each.members:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup
+from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import epochs, topics_digest
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.coordinator.model.consumer_events import RegexResolved
 from holdfast.coordinator.model.effects import ResolveRegexes
+from holdfast.coordinator.model.ids import MemberId
 from holdfast.coordinator.model.volatile import RegexLookup
 
 REFRESH_MIN_MS: Final = 10_000
@@ -23,18 +24,31 @@ LOST_MS: Final = 60_000
 """After so long a search without a result counts as lost."""
 
 
-def refresh(draft: Draft, before: ConsumerBody) -> None:
-    """Have the group's expressions looked up, if it is time (K-P5, K-P8).
+def refresh(draft: Draft, before: ConsumerBody, member_id: MemberId) -> None:
+    """Have the group's expressions looked up, if it is time (K-P5, K-P8), or rights ask for it.
 
-    `before`: the group before the heartbeat, which may have dropped what was found last.
+    `before`: the group before the heartbeat of this member, which may have dropped what was found
+    last.
     """
     body: ConsumerBody = draft.group.body
-    if not body.regex_users or not _is_time(draft, before):
+    if not body.regex_users:
+        return
+    if not _is_for_a_stranger(draft, before, member_id) and not _is_time(draft, before):
         return
     newest_index = topics_digest.newest_index(draft.state.topics)
     lookup = RegexLookup(draft.state.log_time_ms, newest_index, under_way=True)
     draft.volatile = draft.volatile._replace(regex_lookup=lookup)
     draft.effects.append(ResolveRegexes(tuple(sorted(body.regex_users))))
+
+
+def _is_for_a_stranger(draft: Draft, before: ConsumerBody, member_id: MemberId) -> bool:
+    """Return whether what was found is used by a principal now for which nobody searched (K-P9)."""
+    member: Member = draft.group.body.members[member_id]
+    regex = member.profile.regex
+    if not draft.state.access_mode or regex not in before.regexes:
+        return False
+    users = (each for each in before.members.values() if each.profile.regex == regex)
+    return all(each.principal != member.principal for each in users)
 
 
 def _is_time(draft: Draft, before: ConsumerBody) -> bool:

@@ -65,7 +65,9 @@ class ConsumerHeartbeat(
         self, request: g.ConsumerGroupHeartbeatRequest, who: Callable[[], str]
     ) -> g.ConsumerGroupHeartbeatResponse | None:
         """Return the refusal, also of a subscription to topics that the caller may not read."""
-        if (whole := super().refusal(request, who)) is not None or self._gate.open:
+        if self._gate.open:
+            return None
+        if (whole := super().refusal(request, who)) is not None:
             return whole
         need, names = self._line.topics, request.subscribed_topic_names.names
         if need is None or not names:

@@ -94,7 +94,7 @@ def _subscribed(group: ConsumerGroup, event: MemberSubscribed, record: Record) -
         if was.instance_id != event.instance_id:
             raise InvariantBroken("H4", f"member {event.member_id!r} is another instance now")
         made = was._replace(profile=event.profile)
-    body = _counted(body, was.profile if was else _NOBODY, event.profile)
+    body = recounted(body, was.profile if was else _NOBODY, event.profile)
     return _with_body(group, _put(body, made))
 
 
@@ -106,15 +106,15 @@ def _bound(body: ConsumerBody, event: MemberSubscribed) -> ConsumerBody:
     return body._replace(instances=body.instances.set(event.instance_id, event.member_id))
 
 
-def _counted(body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile) -> ConsumerBody:
+def recounted(body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile) -> ConsumerBody:
     """Count what members want; an expression that nobody has any more is forgotten (K-P7)."""
-    regex_users = _recounted(body.regex_users, _some(old.regex), _some(new.regex))
+    regex_users = _with_others(body.regex_users, _some(old.regex), _some(new.regex))
     forgotten = old.regex and old.regex not in regex_users
     return body._replace(
-        topic_users=_recounted(body.topic_users, old.topics, new.topics),
+        topic_users=_with_others(body.topic_users, old.topics, new.topics),
         regex_users=regex_users,
         regexes=body.regexes.remove(old.regex) if forgotten else body.regexes,
-        assignor_users=_recounted(
+        assignor_users=_with_others(
             body.assignor_users, _some(old.server_assignor), _some(new.server_assignor)
         ),
     )
@@ -124,7 +124,7 @@ def _some(name: str) -> tuple[str, ...]:
     return (name,) if name else ()
 
 
-def _recounted(
+def _with_others(
     counts: PMap[str, int], old: tuple[str, ...], new: tuple[str, ...]
 ) -> PMap[str, int]:
     """Return the counts with these names instead of those."""
@@ -154,7 +154,7 @@ def without(group: ConsumerGroup, member_ids: Iterable[MemberId]) -> ConsumerGro
     for member_id in member_ids:
         member = known(_with_body(group, body), member_id)
         instance = member.instance_id
-        body = _counted(body, member.profile, _NOBODY)
+        body = recounted(body, member.profile, _NOBODY)
         body = body._replace(
             members=body.members.remove(member_id),
             targets=body.targets.remove(member_id),
@@ -302,7 +302,7 @@ def _advanced(group: ConsumerGroup, event: MemberAdvanced, record: Record) -> Co
 
 
 def _moved(body: ConsumerBody, event: MemberAdvanced) -> PMap[TopicPartition, MemberId]:
-    """Return who owns what after a step. Raises InvariantBroken if somebody else owned it (O8)."""
+    """Return who owns what after a step. Raises InvariantBroken if it was another's (K-O8)."""
     owners, member_id = body.owners, event.member_id
     changes: dict[TopicPartition, MemberId | None] = {}
     for lists, owner in ((event.freed, None), (event.granted, member_id)):

@@ -70,8 +70,6 @@ def _of_member(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | Non
     """Check that the caller is a member, and speaks of its epoch; a leave speaks of none."""
     group: ConsumerGroup = draft.group
     stranger = identity.check(group, command.member_id, command.instance_id)
-    if isinstance(stranger, UnknownMemberId) and command.member_epoch > JOINING:
-        return static_members.no_room(draft, command) or stranger  # Kafka looks at the room first
     if stranger is not None or command.member_epoch < JOINING:
         return stranger
     member = group.body.members[command.member_id]

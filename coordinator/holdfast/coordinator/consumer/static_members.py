@@ -33,16 +33,12 @@ def may_join(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
     if holder is not None:
         # K-N11, K-N12; a full group takes an instance that returns: K-N20, K-N21
         return None if holder.released else identity.unreleased(group, str(holder.instance_id))
-    return no_room(draft, command)  # K-M8, K-N22
+    return None if known is not None else _full(draft, len(group.body.members))  # K-M8, K-N22
 
 
-def no_room(draft: Draft, command: ConsumerGroupHeartbeat) -> GroupMaxSizeReached | None:
-    """Refuse a caller that is neither member nor instance of a group that is full."""
-    group: ConsumerGroup = draft.group
-    if command.member_id in group.body.members or _holder(group, command) is not None:
-        return None
+def _full(draft: Draft, members: int) -> GroupMaxSizeReached | None:
     most = settings.of(draft.state, draft.group_id).consumer.max_size
-    return GroupMaxSizeReached(most) if len(group.body.members) >= most else None
+    return GroupMaxSizeReached(most) if members >= most else None
 
 
 def _holder(group: ConsumerGroup, command: ConsumerGroupHeartbeat) -> Member | None:

@@ -56,7 +56,7 @@ class ConsumerWalk(Clients):
             (2, self._batch),
             (5, self._subscribe),
             (2, self._other_news),
-            (1, self._malformed),
+            (3, self._malformed),
             (4, self._commit),
             (2, self._fetch),
             (1, self._delete_offsets),
@@ -64,7 +64,7 @@ class ConsumerWalk(Clients):
             (1, self._list),
             (1, self._delete_group),
             (1, self._classic),
-            (6, self._visit),
+            (30 if "g" in self.model.groups else 6, self._visit),
             (3, self._topics),
             (0 if self.timeless else 5 if self.short else 1, self._wait),
             (2 if self.fails else 0, self._fail_over),
@@ -81,7 +81,7 @@ class ConsumerWalk(Clients):
         if rng.random() < 0.7 or not self.by_regex:
             self._beat(process, {"subscribed_topic_names": rng.choice(NAMES)})
         else:
-            regex = rng.choice([*REGEXES, "", "", BAD_REGEX])
+            regex = rng.choice([*REGEXES, "", "", BAD_REGEX, BAD_REGEX])
             self._beat(process, {"subscribed_topic_regex": regex})
 
     def _other_news(self) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from holdfast.coordinator.cluster.settings import GroupSettings
 from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Holding, Member
 from holdfast.coordinator.groups.usage import MEMBER_BYTES, of_text, of_texts
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
@@ -56,12 +57,17 @@ def said_by_all(body: ConsumerBody) -> int:
     return sum([users * _named(name) for name, users in wanted])
 
 
-def target_most(body: ConsumerBody, topics: Mapping[TopicName, TopicSize]) -> int:
-    """Return how many bytes a target may have on the log at most, whatever the assignor.
+def target_pool(in_force: GroupSettings) -> int:
+    """Return how many bytes a target may have on the log: of assignments, and of ids (S7)."""
+    return in_force.assignment_pool + in_force.max_size * MEMBER_ON_LOG
+
+
+def target_most(body: ConsumerBody, topics: Mapping[TopicName, TopicSize], members: int) -> int:
+    """Return how many bytes a target for so many members has at most, whatever the assignor.
 
     A topic is named once for each member that gets some of it, a partition once.
     """
-    size = MEMBER_ON_LOG * len(body.members)
+    size = MEMBER_ON_LOG * members
     for name, users in _users(body).items():
         found = topics.get(name)
         if found is not None:

@@ -68,6 +68,8 @@ def said(command: ConsumerGroupHeartbeat, old: ConsumerProfile) -> ConsumerProfi
 
 def too_much(draft: Draft, command: ConsumerGroupHeartbeat) -> InvalidRequest | None:
     """Refuse a subscription with which the group would have more than it may (S7)."""
+    if command.topics is None and command.regex is None:
+        return None
     group: ConsumerGroup | None = draft.found
     body = ConsumerBody() if group is None else group.body
     known = body.members.get(command.member_id)
@@ -75,7 +77,12 @@ def too_much(draft: Draft, command: ConsumerGroupHeartbeat) -> InvalidRequest | 
     new = said(command, old)
     if new.topics == old.topics and new.regex == old.regex:
         return None
-    return _too_many_regexes(body, old, new) or _too_long(draft, body, old, new)
+    members = len(body.members) + (known is None)
+    return (
+        _too_many_regexes(body, old, new)
+        or _too_long(draft, body, old, new)
+        or _too_large(draft, body, old, new, members)
+    )
 
 
 def _too_many_regexes(
@@ -92,16 +99,25 @@ def _too_many_regexes(
 def _too_long(
     draft: Draft, body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile
 ) -> InvalidRequest | None:
-    """Check that what all members want fits into an entry, and a target for them (S7)."""
-    in_force = settings.of(draft.state, draft.group_id)
+    """Check that what all members want can be written at once (S7)."""
+    pool = settings.of(draft.state, draft.group_id).metadata_pool
     size = usage.said_by_all(body) - usage.said(old) + usage.said(new)
-    if size > in_force.metadata_pool:
-        most = f"{in_force.metadata_pool} (group.max_size x group.metadata_bytes_max)"
-        problem = f"all members together would name topics of {size} bytes, allowed are {most}"
-        return InvalidRequest("subscribed_topic_names", problem)
-    size = usage.target_most(evolve.recounted(body, old, new), draft.state.topics)
-    if size > in_force.assignment_pool:
-        most = f"{in_force.assignment_pool} (group.max_size x group.assignment_bytes_max)"
-        problem = f"a target for all members might have {size} bytes, allowed are {most}"
-        return InvalidRequest("subscribed_topic_names", problem)
-    return None
+    if size <= pool:
+        return None
+    most = f"{pool} (group.max_size x group.metadata_bytes_max)"
+    problem = f"all members together would name topics of {size} bytes, allowed are {most}"
+    return InvalidRequest("subscribed_topic_names", problem)
+
+
+def _too_large(
+    draft: Draft, body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile, members: int
+) -> InvalidRequest | None:
+    """Check that a target for all members can be written at once (S7)."""
+    pool = usage.target_pool(settings.of(draft.state, draft.group_id))
+    wanted = evolve.recounted(body, old, new)
+    size = usage.target_most(wanted, draft.state.topics, members)
+    if size <= pool:
+        return None
+    share = f"group.max_size x (group.assignment_bytes_max + {usage.MEMBER_ON_LOG})"
+    problem = f"a target for all members might have {size} bytes, allowed are {pool} ({share})"
+    return InvalidRequest("subscribed_topic_names", problem)

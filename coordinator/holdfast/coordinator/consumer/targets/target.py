@@ -38,8 +38,8 @@ def _fits(draft: Draft) -> bool:
     Subscriptions are refused before that; but topics may grow. Then members keep what they have.
     """
     group: ConsumerGroup = draft.group
-    most = settings.of(draft.state, draft.group_id).assignment_pool
-    return usage.target_most(group.body, draft.state.topics) <= most
+    most = usage.target_pool(settings.of(draft.state, draft.group_id))
+    return usage.target_most(group.body, draft.state.topics, len(group.body.members)) <= most
 
 
 def compute(draft: Draft) -> None:

@@ -59,7 +59,7 @@ def test_m26_who_has_given_up_is_not_late(talk: Talk) -> None:
 
 
 def test_m25_it_counts_from_when_it_was_asked_last(talk: Talk) -> None:
-    """O14: another target asks for more, so its time begins anew."""
+    """K-O14: another target asks for more, so its time begins anew."""
     talk.core.advance(4_000)
     talk.send(talk.joins("c", "t", server_assignor="range"))
     talk.send(talk.says("a", 2, owned=parts("t0")))

@@ -23,6 +23,15 @@ from property.consumer_clients import (
 from property.kafka_consumer_parts import AWAY, JOINING, LEAVING, Member, Partition, listed
 
 Json = Any
+_CLASSIC_JOIN: Json = {
+    "group_id": "g",
+    "session_timeout_ms": 600_000,
+    "rebalance_timeout_ms": 600_000,
+    "member_id": "",
+    "group_instance_id": None,
+    "protocol_type": "app",
+    "protocols": [{"name": "p", "metadata": "m"}],
+}
 
 
 class ConsumerWalk(Clients):
@@ -47,7 +56,7 @@ class ConsumerWalk(Clients):
             (2, self._batch),
             (5, self._subscribe),
             (2, self._other_news),
-            (1, self._malformed),
+            (3, self._malformed),
             (4, self._commit),
             (2, self._fetch),
             (1, self._delete_offsets),
@@ -55,6 +64,7 @@ class ConsumerWalk(Clients):
             (1, self._list),
             (1, self._delete_group),
             (1, self._classic),
+            (30 if "g" in self.model.groups else 6, self._visit),
             (3, self._topics),
             (0 if self.timeless else 5 if self.short else 1, self._wait),
             (2 if self.fails else 0, self._fail_over),
@@ -71,7 +81,7 @@ class ConsumerWalk(Clients):
         if rng.random() < 0.7 or not self.by_regex:
             self._beat(process, {"subscribed_topic_names": rng.choice(NAMES)})
         else:
-            regex = rng.choice([*REGEXES, "", "", BAD_REGEX])
+            regex = rng.choice([*REGEXES, "", "", BAD_REGEX, BAD_REGEX])
             self._beat(process, {"subscribed_topic_regex": regex})
 
     def _other_news(self) -> None:
@@ -194,17 +204,17 @@ class ConsumerWalk(Clients):
             return
         said = {"group_id": "g", "member_id": member.member_id, "generation_id": member.epoch}
         kind = {"protocol_type": "app", "protocol_name": "p", "assignments": []}
-        join = {
-            "group_id": "g",
-            "session_timeout_ms": 600_000,
-            "rebalance_timeout_ms": 600_000,
-            "member_id": "",
-            "group_instance_id": None,
-            "protocol_type": "app",
-            "protocols": [{"name": "p", "metadata": "m"}],
-        }
-        calls = [("Heartbeat", said), ("SyncGroup", said | kind), ("JoinGroup", join)]
+        calls = [("Heartbeat", said), ("SyncGroup", said | kind), ("JoinGroup", _CLASSIC_JOIN)]
         self._send("x", *self.rng.choice(calls))
+
+    def _visit(self) -> None:
+        """K-Q1, K-Q14: a classic member comes to a group that is empty, and goes."""
+        instance = {"group_instance_id": "i-x"}
+        if "g" in self.model.groups:
+            members = [{"member_id": "", **instance}]
+            self._send("op", "LeaveGroup", {"group_id": "g", "members": members})
+        elif "g" in self.model.consumers and not self.group.members:
+            self._send("x", "JoinGroup", _CLASSIC_JOIN | instance)
 
     # --- offsets and groups ---
 

@@ -135,10 +135,14 @@ class ConsumerModel(Coordinator):
         self.groups.pop(name, None)
 
     def _check_room(self, group: ConsumerGroup, request: Json) -> None:
-        """K-M8, K-N22; K-N20 and K-N21 as we have them: a known instance is no new member."""
+        """K-M8, K-N22; K-N20 and K-N21 as we have them: a known instance is no new member.
+
+        Kafka looks at this first whatever the epoch is; with us an epoch of nobody is that (K-M7).
+        """
         known = request["member_id"] in group.members
         if self.ours:
             known |= group.holder(request.get("instance_id")) is not None
+            known |= request["member_epoch"] != JOINING
         if not known and len(group.members) >= self.consumers_max:
             raise Refused("GROUP_MAX_SIZE_REACHED")
 

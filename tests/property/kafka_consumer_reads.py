@@ -52,14 +52,16 @@ class ConsumerCoordinator(ConsumerModel):
     # --- classic calls that reach a consumer group ---
 
     def _classic_join(self, group: ConsumerGroup, request: Json) -> Json:
-        """K-Q6; K-Q14: an empty group becomes a classic one, and None is answered."""
+        """K-M8, K-Q6; K-Q14: an empty group becomes a classic one, and None is answered."""
         name = request["group_id"]
         if not group.members:
             del self.consumers[name]
             self.groups[name] = Group(offsets=dict(group.offsets))
             return None
+        known = request["member_id"] in group.members
+        full = not known and len(group.members) >= self.consumers_max
         return {
-            "error_code": "INCONSISTENT_GROUP_PROTOCOL",
+            "error_code": "GROUP_MAX_SIZE_REACHED" if full else "INCONSISTENT_GROUP_PROTOCOL",
             "generation_id": -1,
             "protocol_type": None,
             "protocol_name": None,

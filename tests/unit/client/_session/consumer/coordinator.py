@@ -69,7 +69,8 @@ class Coordinator:
         self.expire(now_ms)
         code = self.refuses.pop(0) if self.refuses else self._refusal(request)
         if code is not None:
-            return Response(error_code=code)
+            holder = self._holder(request.instance_id)
+            return Response(error_code=code, holdfast=extras_pb2.ResponseExtras(holder=holder))
         name = request.member_id
         if request.member_epoch < 0:
             return self._goodbye(name, request.member_epoch, now_ms)

@@ -234,11 +234,15 @@ class Driver:
         return last
 
     def owns(self) -> list[int]:
-        """What the user may act on at this moment, by number."""
-        held = self.session.held
-        return [
-            name.number for name in sorted(held) if self.session.may_act(name, held[name], self.now)
-        ]
+        """What the user may act on at this moment under the grant that it was told, by number."""
+        grants = {
+            name: output.grant
+            for output in self.told
+            if isinstance(output, Assigned)
+            for name in output.partitions
+        }
+        may_act = self.session.may_act
+        return [name.number for name in sorted(grants) if may_act(name, grants[name], self.now)]
 
 
 def make_settings(**changes: object) -> Settings:

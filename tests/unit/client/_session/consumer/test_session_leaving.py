@@ -14,6 +14,7 @@ from unit.client._session.consumer.driver import (
     SESSION_MS,
     UNKNOWN_MEMBER_ID,
     Driver,
+    answer,
     make_settings,
     owned_in,
     partitions,
@@ -238,6 +239,18 @@ def test_the_lease_that_ends_while_it_prepares_to_leave_does_not_keep_it() -> No
     assert driver.is_in(State.PREPARE_LEAVING), "on_revoked runs"
     driver.returns()
     assert driver.is_in(State.LEAVING)
+
+
+def test_leaving_takes_as_long_as_it_takes_while_the_group_wants_nothing_back() -> None:
+    """S11: heartbeats go on, and their answers run both halves of the lease on."""
+    driver = Driver(make_settings(rebalance_timeout_ms=4_000))
+    driver.start()
+    driver.answer(answer(2, {"t": {0: 7}}, rebalance_ms=4_000))
+    driver.do("leave")
+    for _ in range(10):
+        driver.next_beat()
+        driver.answer(answer(2, None, rebalance_ms=4_000))
+    assert driver.owns() == [0]
 
 
 # --- a program that does not work any more -------------------------------------------------------

@@ -188,6 +188,36 @@ def test_t14_after_a_whole_session_whoever_has_it_lives_and_that_is_fatal() -> N
     assert error.holder == "other"
 
 
+def test_n12_bettered_a_place_that_its_own_earlier_life_has_is_released_and_not_waited_for() -> (
+    None
+):
+    """K-N12 bettered: after a fence the group has that life still; nothing of it is owned here."""
+    driver = Driver(make_settings(instance_id="i-1"))
+    driver.joined(0)
+    driver.next_beat()
+    driver.refuse(FENCED_MEMBER_EPOCH)
+    driver.refuse(UNRELEASED_INSTANCE_ID, holder=MEMBER)
+    assert (driver.beat.member_epoch, driver.beat.member_id) == (-2, MEMBER)
+    driver.unchanged(-2)
+    assert driver.is_in(State.JOINING)
+    assert driver.beat.member_epoch == 0
+    driver.accept(2, 0)
+    assert driver.owns() == [0]
+
+
+def test_a_place_that_cannot_be_released_so_is_waited_for() -> None:
+    """Once is enough to see that it does not help: else it would go on without a pause."""
+    driver = Driver(make_settings(instance_id="i-1"))
+    driver.start()
+    driver.refuse(UNRELEASED_INSTANCE_ID, holder=MEMBER)
+    driver.refuse(UNKNOWN_MEMBER_ID)
+    driver.refuse(UNRELEASED_INSTANCE_ID, holder=MEMBER)
+    assert driver.is_in(State.JOINING)
+    assert driver.quiet
+    driver.advance(250)
+    assert driver.beat.member_epoch == 0
+
+
 def test_another_answer_in_between_begins_the_wait_anew() -> None:
     driver = waiting_for_the_instance()
     driver.advance(250)

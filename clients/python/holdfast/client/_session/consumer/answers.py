@@ -101,7 +101,7 @@ class Answers(Moves):
         """Take the epoch, the timeouts and the target; then go towards the target."""
         granted = read_assignment(response, self.settings.member_id)
         self._take_timeouts(response.holdfast, joins=beat.epoch == EPOCH_JOIN)
-        self._may_be_member = True
+        self._may_be_member, self._has_released = True, False
         self._epoch = response.member_epoch
         if granted is not None:
             self._reconciliation.aim(granted, now_ms)
@@ -145,6 +145,10 @@ class Answers(Moves):
             self._fence(self._reason_of(code, now_ms), now_ms)
             return
         if code == _UNRELEASED and self.state is State.JOINING:
+            if extras.holder == self.settings.member_id and not self._has_released:
+                self._may_be_member = True
+                self._release_own_place(now_ms)
+                return
             session_ms = extras.session_timeout_ms or self.owned.lease.session_ms
             pause_ms = self._instance_wait.pause_ms(session_ms, now_ms)
             if pause_ms is not None:

@@ -44,6 +44,17 @@ class Moves(Parts):
         self._work.works(now_ms)
         self._beats.at_once(now_ms + in_ms)
 
+    def _release_own_place(self, now_ms: int) -> None:
+        """Say goodbye to the place that an earlier life of this very member has, and join anew.
+
+        After a fence the group has that life still, and would keep its place for a session
+        (K-N12). Nothing of it is owned here any more, so it can be released.
+        """
+        self._has_released = True
+        self._departure.goal = Goal.UNSUBSCRIBE
+        self._to(Input.HOLDS_ITSELF)
+        self._say_goodbye(now_ms)
+
     # --- reconciling -----------------------------------------------------------------------------
 
     def _reconcile(self, now_ms: int, *, acknowledged: bool) -> None:
@@ -189,9 +200,8 @@ class Moves(Parts):
     def _let_go_of_all(self, now_ms: int) -> None:
         self._callbacks.supersede()
         self._reconciliation.lose_running(all_of_it=True)
-        self._reconciliation.forget()
         self._to(Input.DEPARTS)
-        self._callbacks.await_all(self._reconciliation.let_go())
+        self._callbacks.await_all(self._reconciliation.let_go(everything=True))
         if self.state is State.UNSUBSCRIBED:
             self._end_departure(now_ms)
 
@@ -230,6 +240,7 @@ class Moves(Parts):
 
     def _forget_membership(self) -> None:
         self._departure.until_ms = None
+        self._reconciliation.forget()
         self.owned.lease.forget()
         self._is_confirmed = False
         self._epoch = GENERATION_NONE

@@ -131,10 +131,13 @@ class Owned:
     def begin(self, now_ms: int) -> None:
         """Have the user own what was given and may be held by now: an output for each grant."""
         begun: dict[Grant, list[TopicPartition]] = {}
+        told: dict[Grant, Grant] = {}
         for name, row in self._table():
             if row.hold is Hold.GRANTED and now_ms >= row.begins_at_ms:
-                self._rows[name] = replace(row, hold=Hold.HELD)
-                begun.setdefault(row.grant, []).append(name)
+                # Equal grants are told as one, which is the very one that `may_act` is asked with.
+                grant = told.setdefault(row.grant, row.grant)
+                self._rows[name] = replace(row, hold=Hold.HELD, grant=grant)
+                begun.setdefault(grant, []).append(name)
         for grant, names in begun.items():
             self._outputs.append(Assigned(tuple(sorted(names)), grant))
 

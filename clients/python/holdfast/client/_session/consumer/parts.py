@@ -61,6 +61,8 @@ class Parts:
         self._start_timeout = StartTimeout(settings.start_timeout_ms)
         self._subscription = Subscription(settings.topics, settings.topic_regex)
         self._is_subscribed = True
+        self._has_released = False
+        """Whether the place of an earlier life was released since the group took this member."""
         self._join_from_ms = 0
         """Before this moment a fenced member does not join."""
         self._epoch = GENERATION_NONE

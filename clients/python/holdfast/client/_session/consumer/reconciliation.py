@@ -79,10 +79,11 @@ class Reconciliation:
         kept = frozenset() if all_of_it else coming & self.target.keys()
         owned.lose((owned.going | coming) - kept, loss.SUPERSEDED)
 
-    def let_go(self) -> tuple[TopicPartition, ...]:
+    def let_go(self, *, everything: bool = False) -> tuple[TopicPartition, ...]:
         """Begin the first half; return what the user is to be asked for."""
+        owned = self._owned
         self._aimed, self._coming = self.target, frozenset()
-        return self._owned.ask(self.going)
+        return owned.ask(owned.known - owned.going if everything else self.going)
 
     def take_up(self, now_ms: int) -> None:
         """Begin the second half: the user owns what comes."""

@@ -65,6 +65,8 @@ class Input(enum.Enum):
     """The user wants out, or the user's code has failed."""
     READY_TO_LEAVE = "callbacks have returned"
     IDLE = "working() not called"
+    HOLDS_ITSELF = "its own place is taken by itself"
+    """A static member's place is still that of its own earlier life, which the group fenced."""
     LEFT = "answered or given up"
     LEFT_IDLE = "answered or given up, idle"
     WORKS = "working() called"
@@ -93,6 +95,7 @@ TABLE: Final[dict[tuple[State, Input], State]] = {
     **{(state, _I.REFUSED): _S.FATAL for state in (_S.JOINING, *_IN_GROUP)},
     **{(state, _I.DEPARTS): _S.PREPARE_LEAVING for state in (_S.JOINING, *_IN_GROUP)},
     **{(state, _I.IDLE): _S.LEAVING for state in (_S.JOINING, *_IN_GROUP)},
+    (_S.JOINING, _I.HOLDS_ITSELF): _S.LEAVING,
     (_S.FENCED, _I.HEARD): _S.JOINING,
     (_S.FENCED, _I.DEPARTS): _S.UNSUBSCRIBED,
     (_S.PREPARE_LEAVING, _I.READY_TO_LEAVE): _S.LEAVING,

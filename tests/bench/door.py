@@ -49,8 +49,8 @@ from holdfast.server.access.revocations import Revocations
 from holdfast.server.metrics.applied_counts import AppliedCounts
 from holdfast.server.metrics.call_counts import CallCounts, code_of
 from holdfast.server.rpc.callers import Callers, Context
+from holdfast.server.rpc.calls.commit import Commit
 from holdfast.server.rpc.grpc_options import server_options
-from holdfast.server.rpc.member_calls import Commit
 from holdfast.server.rpc.takeovers import Takeovers
 from holdfast.server.security import certificates
 from holdfast.server.security.client_port import ClientPort

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.replayer import Completion
-from harness import kafka_json
+from harness import consumer_json, kafka_json
 from harness.core import Core
+from holdfast.coordinator.groups.group_type import Fetcher
 from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.model.commands import (
     Caller,
@@ -19,8 +20,16 @@ from holdfast.coordinator.model.commands import (
 )
 from holdfast.coordinator.model.events import SettingChange, TopicSize
 from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.levels import LEVEL_MAX
 from holdfast.coordinator.model.rejections import Superseded
-from holdfast.coordinator.model.replies import JoinReply, NamedReply, OffsetsReply, SyncReply
+from holdfast.coordinator.model.replies import (
+    ConsumerHeartbeatReply,
+    JoinReply,
+    NamedReply,
+    OffsetsReply,
+    Reply,
+    SyncReply,
+)
 
 Json = Any
 
@@ -28,6 +37,11 @@ BASE_PROFILE = {
     "group.min.session.timeout.ms": "200",
     "group.max.session.timeout.ms": "1800000",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.session.timeout.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.assignors": "uniform,range",
+    "group.consumer.min.assignment.interval.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
 }
 STEP_MS = 150
 """What a step took when the transcripts were recorded: 0.1 to 0.25 s."""
@@ -39,6 +53,11 @@ def setting(kafka_name: str, value: str) -> SettingChange:
     return SettingChange(f"{table}.{rest.replace('.', '_')}", value)
 
 
+def profile(config: Mapping[str, str]) -> list[SettingChange]:
+    """A transcript's configuration over the base profile, in our names."""
+    return [setting(*each) for each in {**BASE_PROFILE, **config}.items()]
+
+
 class InProcess:
     """One transcript on a fresh core."""
 
@@ -47,8 +66,7 @@ class InProcess:
         self._sent: dict[int, tuple[int, str, str]] = {}
         self._done: list[Completion] = []
         self._calls = 0
-        profile = {**BASE_PROFILE, **config}
-        self.core.submit(FormCluster("c", tuple(setting(*each) for each in profile.items())))
+        self.core.submit(FormCluster("c", tuple(profile(config)), LEVEL_MAX))
         sizes = tuple(TopicSize(name, count) for name, count in topics.items())
         if sizes:
             self.core.submit(CreateTopics(self._caller("admin"), sizes))
@@ -76,6 +94,8 @@ class InProcess:
                 self.core.submit(kafka_json.heartbeat(request, caller))
             case "LeaveGroup":
                 self.core.submit(kafka_json.leave(request, caller))
+            case "ConsumerGroupHeartbeat":
+                self.core.submit(consumer_json.heartbeat(request, caller))
             case _:
                 raise NotImplementedError(api)
 
@@ -87,7 +107,7 @@ class InProcess:
             reply = self.core.answers.pop(call)
             if isinstance(reply, JoinReply | SyncReply) and isinstance(reply.error, Superseded):
                 continue  # ends with ABORTED: such a call counts as never answered
-            self._done.append(Completion(*self._sent.pop(call), kafka_json.reply(reply)))
+            self._done.append(Completion(*self._sent.pop(call), _told(reply)))
         done, self._done = self._done, []
         return done
 
@@ -109,7 +129,7 @@ class InProcess:
             case {"add_partitions": name, "partitions": count}:
                 self.core.submit(CreatePartitions(caller, (TopicSize(name, count),)))
             case {"delete_topic": name}:
-                self.core.submit(DeleteTopics(caller, (name,)))
+                self.core.submit(DeleteTopics(caller, (name,), force=True))  # Kafka never asks
             case {"restart": True}:
                 self.core.fail_over()
             case other:
@@ -145,6 +165,11 @@ class InProcess:
             for topic in asked["topics"] or []
             for index in topic["partition_indexes"]
         )
+        fetcher = Fetcher(asked["member_id"], asked["member_epoch"])
+        refusal = queries.fetch_refusal(self.core.state, asked["group_id"], fetcher)
+        if refusal is not None:
+            error = kafka_json.error_name(refusal)
+            return {"group_id": asked["group_id"], "topics": [], "error_code": error}
         topics: dict[str, list[Json]] = {}
         for each in queries.fetch_offsets(self.core.state, asked["group_id"], wanted):
             line = {
@@ -184,6 +209,13 @@ class InProcess:
         ]
         return {"error_code": "NONE", "groups": groups}
 
+    def _consumergroupdescribe(self, _client: str, request: Json) -> Json:
+        found = (
+            queries.describe_consumer_group(self.core.state, name)
+            for name in dict.fromkeys(request["group_ids"])
+        )
+        return {"groups": [consumer_json.described(each) for each in found]}
+
     def _describegroups(self, _client: str, request: Json) -> Json:
         return {"groups": [self._described(name) for name in request["groups"]]}
 
@@ -207,3 +239,9 @@ class InProcess:
             "protocol_data": found.protocol_data,
             "members": members,
         }
+
+
+def _told(reply: Reply) -> Json:
+    if isinstance(reply, ConsumerHeartbeatReply):
+        return consumer_json.reply(reply)
+    return kafka_json.reply(reply)

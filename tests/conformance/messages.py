@@ -10,10 +10,14 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError
 
+from harness.kafka_json import KAFKAS_ASSIGNMENT
 from holdfast.v1 import admin_pb2, errors_pb2, group_pb2, offset_pb2
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from google.protobuf.message import Message
 
 Json = Any
@@ -21,7 +25,13 @@ Field = Any
 """A field's descriptor: one class in pure Python, another in C; both have the same attributes."""
 
 FILES: Final = (group_pb2, offset_pb2, admin_pb2)
-GROUP_FIELDS: Final = {"group_id", "groups", "groups_names"}
+NAMED_FIELDS: Final = {
+    *("group_id", "groups", "groups_names", "group_ids"),
+    *("topic", "names", "subscribed_topic_names"),
+}
+"""Fields of text that name groups or topics wherever they stand."""
+REGEX: Final = "subscribed_topic_regex"
+REGEX_END: Final = ")"
 OURS: Final = {"holdfast", "error_message", "client_host"}
 """Fields of answers that no transcript has."""
 DEFAULTS: Final = {"JoinGroupRequest": {"rebalance_timeout_ms": -1}}
@@ -81,7 +91,9 @@ class Corner:
             if value is None:
                 continue
             field = fields[key]
-            if field.message_type is not None:
+            if field.message_type is not None and not field.is_repeated:
+                self._fill_list(getattr(message, key), value)
+            elif field.message_type is not None:
                 for each in value:
                     self._fill(getattr(message, key).add(), each)
             elif field.is_repeated:
@@ -89,16 +101,34 @@ class Corner:
             else:
                 setattr(message, key, self._written(field, value))
 
+    def _fill_list(self, message: Message, items: list[Json]) -> None:
+        """A list that may be null stands in a message of its own, which is there if it is empty."""
+        (only,) = message.DESCRIPTOR.fields
+        message.SetInParent()
+        self._fill(message, {only.name: items})
+
     def _written(self, field: Field, value: Json) -> Json:
         if field.type == FieldDescriptor.TYPE_BYTES:
             made = self._to_bytes(value)
             self._told[made] = value
             return made
+        if field.name == REGEX:
+            return f"{self._regex_begin}{value}{REGEX_END}" if value else ""
         return self.own(value) if _is_named(field) else value
+
+    @property
+    def _regex_begin(self) -> str:
+        """How a regular expression begins that looks into this corner alone."""
+        return f"{self.name}[.](?:"
 
     def _to_bytes(self, value: Json) -> bytes:
         if isinstance(value, str):
             return value.encode()
+        if value.get("base64") == KAFKAS_ASSIGNMENT:
+            return _assignment([("elsewhere", [0, 1])])
+        if "assigned_partitions" in value:
+            given = value["assigned_partitions"]
+            return _assignment((self.own(each["topic"]), each["partitions"]) for each in given)
         if "base64" in value:
             return b64decode(value["base64"])
         topics = map(self.own, value["topics"])
@@ -115,6 +145,8 @@ class Corner:
 
     def _field(self, message: Message, field: Field) -> Json:
         value = getattr(message, field.name)
+        if field.message_type is not None and not field.is_repeated:
+            return self._read(value) if message.HasField(field.name) else None
         if field.message_type is not None:
             return [self._read(each) for each in value]
         if field.is_repeated:
@@ -128,16 +160,31 @@ class Corner:
             return error_name(value)
         if field.type == FieldDescriptor.TYPE_BYTES:
             return self._text(value)
+        if field.name == REGEX:
+            return value.removeprefix(self._regex_begin).removesuffix(REGEX_END)
         return self._neutral(value) if _is_named(field) else value
 
     def _text(self, value: bytes) -> Json:
         """Bytes as the transcript wrote them; what it did not write, as text if it is text."""
         if value in self._told:
             return self._told[value]
+        if written := self._by_service(value):
+            return {"assigned_partitions": written}
         try:
             return value.decode()
         except UnicodeDecodeError:
             return {"base64": b64encode(value).decode()}
+
+    def _by_service(self, value: bytes) -> list[Json]:
+        """What the coordinator assigned to a classic member of a consumer group (K-Q5)."""
+        try:
+            made = group_pb2.ConsumerProtocolAssignment.FromString(value)
+        except DecodeError:
+            return []
+        return [
+            {"topic": self._neutral(each.topic), "partitions": list(each.partitions)}
+            for each in made.assigned_partitions
+        ]
 
 
 def _is_named(field: Field) -> bool:
@@ -145,4 +192,12 @@ def _is_named(field: Field) -> bool:
     if field.type != FieldDescriptor.TYPE_STRING:
         return False
     of_topic = field.name == "name" and "Topic" in field.containing_type.name
-    return of_topic or field.name in GROUP_FIELDS
+    return of_topic or field.name in NAMED_FIELDS
+
+
+def _assignment(topics: Iterable[tuple[str, list[int]]]) -> bytes:
+    """The bytes of an assignment in our format."""
+    made = group_pb2.ConsumerProtocolAssignment()
+    for topic, partitions in topics:
+        made.assigned_partitions.add(topic=topic, partitions=partitions)
+    return made.SerializeToString()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 
-from conformance.in_process import BASE_PROFILE, setting
+from conformance.in_process import profile
 from conformance.messages import Corner, error_name
 from conformance.replayer import Completion
 from harness.poll import until_told
@@ -60,8 +60,7 @@ SLOW_ELECTIONS: Final = ("raft.election_min_ms=2000", "raft.election_max_ms=4000
 
 def overrides(config: Mapping[str, str]) -> list[str]:
     """`--set` of a transcript's configuration over the base profile, in our names."""
-    changes = (setting(*each) for each in {**BASE_PROFILE, **config}.items())
-    settings = [f"{change.key}={change.value}" for change in changes]
+    settings = [f"{change.key}={change.value}" for change in profile(config)]
     return [word for each in (*settings, *SLOW_ELECTIONS) for word in ("--set", each)]
 
 
@@ -289,14 +288,17 @@ class GrpcSession:
             case {"add_partitions": name, "partitions": count}:
                 await self._do("CreatePartitions", {"topics": [{"name": name, "count": count}]})
             case {"delete_topic": name}:
-                await self._do("DeleteTopics", {"topics": [{"name": name}]})
+                await self._do("DeleteTopics", {"topics": [{"name": name}]}, force=True)
             case {"restart": True}:
                 await self._service.forget()
             case other:
                 raise NotImplementedError(other)
 
-    async def _do(self, api: str, body: Json) -> None:
-        answer = await self._service.change(api, self._corner.request(api, body))
+    async def _do(self, api: str, body: Json, *, force: bool = False) -> None:
+        """`force`: as Kafka, which deletes topics that groups subscribe to."""
+        request: Any = self._corner.request(api, body)
+        request.holdfast.force = force
+        answer = await self._service.change(api, request)
         (result,) = next(value for _, value in answer.ListFields() if len(value))
         if result.error_code != errors_pb2.ERROR_CODE_NONE:
             told = error_name(result.error_code)

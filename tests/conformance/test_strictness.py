@@ -11,7 +11,7 @@ import pytest
 
 from conformance.in_process import InProcess
 from conformance.matching import UNORDERED, Difference, Symbols, is_symbol, match
-from conformance.replayer import deviations, load, replay, transcripts
+from conformance.replayer import deviations, left_out, load, replay, transcripts
 
 Json = Any
 Falsify = Callable[[], None]
@@ -21,9 +21,7 @@ FALSE_ANSWERS_EACH = 4
 WITHOUT_DEVIATION = [
     path
     for path in transcripts()
-    if path.stem not in deviations()
-    and not load(path)["requires"]
-    and len(load(path)["steps"]) < 60
+    if path.stem not in deviations() and not left_out(path) and len(load(path)["steps"]) < 60
 ]
 
 

@@ -7,14 +7,27 @@ from pathlib import Path
 import pytest
 
 from conformance.in_process import InProcess
-from conformance.replayer import HERE, deviations, left_out, load, replay, transcripts
+from conformance.replayer import (
+    TRANSCRIPTS,
+    classic_transcripts,
+    deviations,
+    heartbeat_transcripts,
+    left_out,
+    load,
+    replay,
+    transcripts,
+)
 
-TRANSCRIPTS_MIN = 94
+CLASSIC_MIN = 94
+HEARTBEAT_MIN = 32
+TRANSCRIPTS_MIN = CLASSIC_MIN + HEARTBEAT_MIN
 
 
 def test_all_transcripts_are_there() -> None:
     """A run that finds fewer than it should has tested nothing."""
-    assert len(transcripts()) >= TRANSCRIPTS_MIN
+    assert len(classic_transcripts()) >= CLASSIC_MIN
+    assert len(heartbeat_transcripts()) >= HEARTBEAT_MIN
+    assert len({path.stem for path in transcripts()}) == len(transcripts())
 
 
 @pytest.mark.parametrize("path", transcripts(), ids=lambda path: path.stem)
@@ -39,7 +52,8 @@ def test_answers_are_kafkas(path: Path) -> None:
 def test_each_deviation_is_a_difference() -> None:
     """A deviation that Kafka's own answer would pass as well does not belong into the list."""
     for name, steps in deviations().items():
-        recorded = load(HERE / "transcripts" / f"{name}.json")["steps"]
+        (path,) = TRANSCRIPTS.rglob(f"{name}.json")
+        recorded = load(path)["steps"]
         for step, deviation in steps.items():
             kafka = sorted(
                 json.dumps(each, sort_keys=True) for each in recorded[step]["completions"]
@@ -50,7 +64,7 @@ def test_each_deviation_is_a_difference() -> None:
 
 def test_unreadable_subscriptions_are_refused_and_wedge_nothing() -> None:
     """K-J25 bettered: INCONSISTENT_GROUP_PROTOCOL, and a healthy member joins the same group."""
-    transcript = load(HERE / "transcripts" / "unparsable_consumer_subscription.json")
+    transcript = load(TRANSCRIPTS / "unparsable_consumer_subscription.json")
     first = transcript["steps"][0]["do"]
     session = InProcess(transcript["config"], transcript["topics"])
 

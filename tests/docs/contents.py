@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from holdfast.client._session.consumer.states import IN_GROUP, RECONCILING, VIEW, Input, State
+from holdfast.client._session.consumer.states import TABLE as MEMBER_TABLE
 from holdfast.coordinator.classic.transitions import TRANSITIONS
 from holdfast.coordinator.model.state import ABSENT
 from holdfast.server.translate.refusals import TABLE, Coded
@@ -53,6 +55,60 @@ def within() -> str:
     return "\n".join([head, *rows])
 
 
+_BEATING: Final = frozenset({State.JOINING, *IN_GROUP})
+"""Drawn as one state with states inside: what leads out of each of them is drawn once."""
+
+
+def _arrows() -> dict[tuple[str, str], list[str]]:
+    """Return the words on each arrow."""
+    arrows: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for what in Input:
+        leads = {state: to for (state, each), to in MEMBER_TABLE.items() if each is what}
+        shared = leads.keys() >= _BEATING and len({leads[state] for state in _BEATING}) == 1
+        if shared:
+            arrows["MEMBER", leads[State.STABLE].name].append(what.value)
+        for state, to in leads.items():
+            if state is not to and not (shared and state in _BEATING):
+                arrows[state.name, to.name].append(what.value)
+    return arrows
+
+
+def member() -> str:
+    """Draw which input takes a member of the heartbeat protocol from one state to another."""
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {State.UNSUBSCRIBED.name}"]
+    lines += ["    state MEMBER {", "        state RECONCILING {"]
+    lines += [f"            {state.name}" for state in State if state in RECONCILING]
+    lines += ["        }"]
+    lines += [f"        {state.name}" for state in State if state in _BEATING - RECONCILING]
+    lines += ["    }"]
+    for (state, to), words in _arrows().items():
+        lines.append(f"    {state} --> {to}: {', '.join(words)}")
+    return "\n".join([*lines, "```"])
+
+
+def member_inputs() -> str:
+    """Tabulate where each input leads, by state."""
+    rows = [f"| {what.value} | {'; '.join(_led(what))} |" for what in Input]
+    return "\n".join(["| what happens | from → to |", "| --- | --- |", *rows])
+
+
+def _led(what: Input) -> list[str]:
+    sources: dict[State, list[str]] = defaultdict(list)
+    for (state, each), to in MEMBER_TABLE.items():
+        if each is what:
+            sources[to].append(state.name)
+    return [f"{', '.join(names)} → {to.name}" for to, names in sources.items()]
+
+
+def view() -> str:
+    """Tabulate the five steps of a rebalance that the states of a member are seen as."""
+    seen: dict[str, list[str]] = defaultdict(list)
+    for state, step in VIEW.items():
+        seen[step.name].append(state.name)
+    rows = [f"| {step} | {', '.join(names)} |" for step, names in seen.items()]
+    return "\n".join(["| GroupState | states |", "| --- | --- |", *rows])
+
+
 def _legible(sentence: str) -> str:
     return _FIELD.sub(lambda field: f"*{field[1].replace('_', ' ')}*", sentence)
 
@@ -70,9 +126,16 @@ def _sentences() -> Mapping[str, list[str]]:
 def make(name: str) -> str:
     """Return the text of a block; raise KeyError for one that nobody makes.
 
-    `states`, `within`, or `says CODE`: the sentences that come with an error code or a status.
+    `states`, `within` of a classic group; `member`, `member inputs`, `view` of a member of the
+    heartbeat protocol; or `says CODE`: the sentences that come with an error code or a status.
     """
     kind, _, subject = name.partition(" ")
     if kind == "says":
         return "\n>\n".join(f"> {_legible(text)}" for text in _sentences()[subject])
-    return {"states": states, "within": within}[kind]()
+    return {
+        "states": states,
+        "within": within,
+        "member": member,
+        "member inputs": member_inputs,
+        "view": view,
+    }[name]()

@@ -9,20 +9,33 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.coordinator.classic.state import Member
+from holdfast.coordinator.consumer.state import ConsumerBody, Holding
+from holdfast.coordinator.consumer.state import Member as ConsumerMember
 from holdfast.coordinator.model.access import Acl, Revocation
+from holdfast.coordinator.model.consumer_events import (
+    EpochRaised,
+    MemberAdvanced,
+    MemberSubscribed,
+    MemberTarget,
+    RegexResolved,
+    ResolvedRegex,
+    TargetStored,
+)
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
     BackupVerified,
     Event,
+    GroupCreated,
     HistoryCut,
     LevelRaised,
     RecoveryNumberRaised,
     RevocationsChanged,
+    TopicSize,
 )
-from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.model.member_profile import MemberProfile
-from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.ids import Position, TopicPartitions
+from holdfast.coordinator.model.member_profile import ConsumerProfile, MemberProfile
+from holdfast.coordinator.model.state import Group, State
 from holdfast.storage.codec.event_codec import StateItem
 
 READER = Acl("svc-a", "reader", "group", "orders*")
@@ -30,6 +43,17 @@ RULER = Acl("admin-1", "admin", "cluster", "")
 STOLEN = Revocation("a1" * 32, "svc-a", 1_800_000_000_000, "stolen", 1_700_000_000_000)
 
 CUT = HistoryCut(last=Position(20, 1), log_time_ms=1_650_000_000_000, digest=bytes(range(40)))
+
+SUBSCRIBED = ConsumerProfile(
+    client_id="client",
+    client_host="/127.0.0.1",
+    rack_id="rack-1",
+    rebalance_timeout_ms=60_000,
+    topics=("a", "b"),
+    regex="foo-.*",
+    server_assignor="range",
+)
+OF_A, OF_B = TopicPartitions("a", (0, 300)), TopicPartitions("b", (1,))
 
 EVENTS: Final[tuple[Event, ...]] = (
     LevelRaised(level=2),
@@ -39,6 +63,23 @@ EVENTS: Final[tuple[Event, ...]] = (
     RecoveryNumberRaised(number=3, kept=1_048_576),
     CUT,
     BackupVerified(index=30),
+    GroupCreated(group_type="consumer"),
+    MemberSubscribed("m-1", "i-1", SUBSCRIBED, joined=True),
+    EpochRaised(epoch=7, cause="removed", digest=bytes(range(16)), predecessor_ms=45_000),
+    RegexResolved(regex="foo-.*", topics=("foo-1", "foo-2"), newest_index=17),
+    TargetStored(
+        epoch=7,
+        assignor="range",
+        targets=(MemberTarget("m-1", (OF_A, OF_B)), MemberTarget("m-2", ())),
+    ),
+    MemberAdvanced(
+        member_id="m-1",
+        epoch=7,
+        asked_back=(TopicPartitions("c", (0,)),),
+        freed=(OF_B,),
+        granted=(OF_A,),
+        waiting=True,
+    ),
 )
 
 STATE: Final = (
@@ -76,4 +117,44 @@ STATE: Final = (
             principal="svc-a",
         ),
     ),
+    StateItem(("a",), TopicSize("a", 301, created_index=17)),
+    StateItem(
+        ("h",),
+        Group(
+            "h",
+            "consumer",
+            ConsumerBody(
+                assignment_epoch=6,
+                target_ms=1_700_000_000_000,
+                digest=bytes(range(16)),
+                predecessors_until_ms=1_700_000_045_000,
+                regexes_ms=1_700_000_000_000,
+                regexes_index=17,
+            ),
+            state="",  # never stored: it follows from the members
+            generation=7,
+            version=41,
+            seq=12,
+            state_since_ms=1_700_000_000_000,
+        ),
+    ),
+    StateItem(
+        ("h", "m-1"),
+        ConsumerMember(
+            member_id="m-1",
+            instance_id="i-1",
+            profile=SUBSCRIBED,
+            joined_seq=2,
+            since_ms=1_700_000_000_000,
+            epoch=-2,
+            previous_epoch=6,
+            owned=(Holding("a", (0, 300), (2, 6), (17, 1_048_576)),),
+            revoking=(Holding("b", (1,), (2,), (17,)),),
+            waiting=True,
+            predecessor_ms=45_000,
+            principal="svc-a",
+        ),
+    ),
+    StateItem(("h", "m-1"), MemberTarget("m-1", (OF_A, OF_B))),
+    StateItem(("h", "foo-.*"), ResolvedRegex("foo-.*", ("foo-1", "foo-2"))),
 )

@@ -28,7 +28,7 @@ async def echo(request: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> b
 
 async def serve(*, ours: bool) -> None:
     """Serve until standard input ends."""
-    message = REGISTRY["log.entry_bytes_max"].default
+    message = int(REGISTRY["log.entry_bytes_max"].default)
     server = grpc.aio.server(options=server_options(message) if ours else None)
     service, _, method = METHOD[1:].rpartition("/")
     handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(echo)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from harness import regexes
 from harness.members import contradictions
 from holdfast.coordinator.groups import usage
 from holdfast.coordinator.groups.draft import NOBODY
@@ -19,8 +20,9 @@ from holdfast.coordinator.kernel import invariants
 from holdfast.coordinator.kernel.apply import apply_entry, replay
 from holdfast.coordinator.kernel.decide import decide, group_of, on_leading
 from holdfast.coordinator.kernel.group_types import TYPES
-from holdfast.coordinator.model.commands import Command, DeadlineFired
-from holdfast.coordinator.model.effects import Answer, Decision, settled
+from holdfast.coordinator.model.commands import Command, DeadlineFired, InstallRegexes
+from holdfast.coordinator.model.consumer_events import ResolvedRegex
+from holdfast.coordinator.model.effects import Answer, Decision, ResolveRegexes, settled
 from holdfast.coordinator.model.events import Event, LogEntry, Part, Record
 from holdfast.coordinator.model.ids import CallId, GroupId, fencing_token
 from holdfast.coordinator.model.rejections import NotCoordinator
@@ -64,6 +66,8 @@ class Core:
     answers: dict[CallId, Reply] = field(default_factory=dict)
     parked: set[CallId] = field(default_factory=set)
     tally: Tally = field(default_factory=Tally)
+    unresolved: deque[tuple[GroupId, ResolveRegexes]] = field(default_factory=deque)
+    """Regular expressions that are looked up as soon as time passes: in the background (K-P1)."""
     now_ms: int = 0
     term: int = 1
 
@@ -99,6 +103,8 @@ class Core:
         for effect in settled(decision.effects, token):
             if isinstance(effect, Answer):
                 self._answer(effect)
+            elif isinstance(effect, ResolveRegexes):
+                self.unresolved.append((group_id, effect))
             else:
                 self.deadlines.carry_out(group_id, effect, self.now_ms)
         self._check_leader_local(group_id)
@@ -128,7 +134,8 @@ class Core:
         """What is kept beside the state speaks of members that are there (S16)."""
         volatile, group = self.volatile[group_id], self.state.groups.get(group_id)
         members = group.body.members if group else {}
-        for kept in (volatile.joins, volatile.syncs, volatile.awaiting_sync, volatile.renewals):
+        of_classic = (volatile.joins, volatile.syncs, volatile.awaiting_sync)
+        for kept in (*of_classic, volatile.renewals, volatile.confirmed):
             assert set(kept) <= set(members)
         sessions = {key.member_id for key in volatile.armed if key.kind == "session"}
         waiting = {m for m, join in volatile.joins.items() if join.call} | set(volatile.syncs)
@@ -141,6 +148,8 @@ class Core:
     def advance(self, by_ms: int) -> tuple[Event, ...]:
         """Let time pass; what falls due fires at its moment."""
         events: list[Event] = []
+        while self.unresolved:
+            events.extend(self._resolve(*self.unresolved.popleft()))
         end_ms = self.now_ms + by_ms
         while (at_ms := self.deadlines.next_due_ms()) is not None and at_ms <= end_ms:
             self.now_ms = max(self.now_ms, at_ms)
@@ -152,6 +161,12 @@ class Core:
             self._check_deadlines()
         self.now_ms = end_ms
         return tuple(events)
+
+    def _resolve(self, group_id: GroupId, asked: ResolveRegexes) -> tuple[Event, ...]:
+        """Do as a node does: look the topics up, and tell the group what was found."""
+        topics = tuple(self.state.topics)
+        found = (ResolvedRegex(each, regexes.matched(each, topics)) for each in asked.regexes)
+        return self.submit(InstallRegexes(group_id, tuple(found)))
 
     def _fire(self, command: DeadlineFired) -> tuple[Event, ...]:
         group_id = command.group_id
@@ -166,6 +181,7 @@ class Core:
         self.volatile.clear()
         self.tally.clear()
         self.deadlines.clear()
+        self.unresolved.clear()
         self.term += 1
         for group_id in self.state.groups:
             self._adopt(group_id, on_leading(self.state, group_id))

@@ -1,7 +1,8 @@
 """Commands and replies in the neutral JSON of the transcripts: Kafka's field and error names.
 
 Used by every adapter that replays transcripts against the core itself. Member metadata of the type
-`consumer` stands in JSON as its topics; assignments and all other metadata are text.
+`consumer` stands in JSON as its topics, an assignment that the coordinator can read as its
+partitions; all other assignments and metadata are text. `consumer_json` has the heartbeat protocol.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from holdfast.coordinator.model.commands import Caller, LeavingMember
 from holdfast.coordinator.model.events import Assigned, OffsetCommitted
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.member_profile import Protocol
+from holdfast.v1.group_pb2 import ConsumerProtocolAssignment, ConsumerProtocolTopicPartitions
 
 Json = Any
 
@@ -41,7 +43,25 @@ ERROR_NAMES: Final[dict[type, str]] = {
     rejections.UnsupportedVersion: "UNSUPPORTED_VERSION",
     rejections.UnknownServerError: "UNKNOWN_SERVER_ERROR",
     rejections.NotCoordinator: "NOT_COORDINATOR",
+    rejections.FencedMemberEpoch: "FENCED_MEMBER_EPOCH",
+    rejections.StaleMemberEpoch: "STALE_MEMBER_EPOCH",
+    rejections.UnreleasedInstanceId: "UNRELEASED_INSTANCE_ID",
+    rejections.UnsupportedAssignor: "UNSUPPORTED_ASSIGNOR",
+    rejections.InvalidRegularExpression: "INVALID_REGULAR_EXPRESSION",
 }
+
+
+KAFKAS_ASSIGNMENT: Final = "AAEAAAABAAF0AAAAAgAAAAAAAAAB/////w=="
+"""A recorded assignment in Kafka's own format, which only Kafka reads.
+
+When a group is converted, its partitions are read. Kafka found in these bytes a topic that did not
+exist there, so `to_bytes` puts our format and such a topic in their place.
+"""
+_ELSEWHERE: Final = ConsumerProtocolAssignment(
+    assigned_partitions=[ConsumerProtocolTopicPartitions(topic="elsewhere", partitions=[0, 1])]
+).SerializeToString()
+_READABLE: Final = b"\n"
+"""How the bytes of an assignment begin that the coordinator reads; no text of a transcript does."""
 
 
 def error_name(error: rejections.Rejection | None) -> str:
@@ -53,15 +73,34 @@ def to_bytes(value: Json) -> bytes:
     """Opaque bytes of a transcript's value."""
     if isinstance(value, str):
         return value.encode()
+    if "assigned_partitions" in value:
+        return _assignment(value["assigned_partitions"])
     if "base64" in value:
-        return b64decode(value["base64"])
+        return _ELSEWHERE if value["base64"] == KAFKAS_ASSIGNMENT else b64decode(value["base64"])
     return json.dumps(value, sort_keys=True).encode()
 
 
 def to_json(value: bytes) -> Json:
     """The transcript's value of opaque bytes."""
+    if value == _ELSEWHERE:
+        return {"base64": KAFKAS_ASSIGNMENT}
+    if value.startswith(_READABLE):
+        return _written(value)
     text = value.decode()
     return json.loads(text) if text.startswith("{") else text
+
+
+def _assignment(topics: Json) -> bytes:
+    made = ConsumerProtocolAssignment()
+    for each in topics:
+        made.assigned_partitions.add(topic=each["topic"], partitions=each["partitions"])
+    return made.SerializeToString()
+
+
+def _written(value: bytes) -> Json:
+    made = ConsumerProtocolAssignment.FromString(value).assigned_partitions
+    listed = [{"topic": each.topic, "partitions": list(each.partitions)} for each in made]
+    return {"assigned_partitions": listed}
 
 
 def _protocol(protocol_type: str, protocol: Json) -> Protocol:

@@ -1,12 +1,16 @@
-"""Holds the table of what events do to members against the fold: both must tell the same."""
+"""Holds the table of what events do to members against the fold: both must tell the same.
+
+Members of both types are looked at: one of the heartbeat protocol has a grant for each partition,
+and an epoch that grows without an end of what was granted.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.coordinator.classic.state import ClassicGroup
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.membership import (
+    ADVANCED,
     ENDED,
     FREED,
     GRANTED,
@@ -18,9 +22,12 @@ from holdfast.coordinator.model.membership import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from holdfast.coordinator.classic.state import Member
+    from holdfast.coordinator.classic.state import Member as ClassicMember
+    from holdfast.coordinator.consumer.state import Member as ConsumerMember
     from holdfast.coordinator.model.events import Event, Record
-    from holdfast.coordinator.model.state import State
+    from holdfast.coordinator.model.state import Group, State
+
+    Member = ClassicMember | ConsumerMember
 
 
 class Step(NamedTuple):
@@ -54,8 +61,9 @@ def contradictions(state: State, records: Iterable[Record]) -> list[str]:
     return found
 
 
-def _step(before: ClassicGroup | None, after: ClassicGroup | None, event: Event) -> Step:
-    generations = after.generation - before.generation if before and after else 0
+def _step(before: Group[Any] | None, after: Group[Any] | None, event: Event) -> Step:
+    classic = after is not None and after.group_type == "classic"
+    generations = after.generation - before.generation if classic and before and after else 0
     old, new = before.body.members if before else {}, after.body.members if after else {}
     return Step(dict(old), dict(new), line_of(event), event, generations)
 
@@ -89,8 +97,9 @@ def _which(step: Step) -> Iterator[str]:
         yield f"{sorted(step.changed())} changed"
     protocols, instance_id = line.protocols(step.event), line.instance_id(step.event)
     for member_id in (came | named if protocols is not None else came) & step.new.keys():
-        if step.new[member_id].profile.protocols != protocols:
-            yield f"{member_id} supports {step.new[member_id].profile.protocols}"
+        supported = getattr(step.new[member_id].profile, "protocols", protocols)
+        if supported != protocols:
+            yield f"{member_id} supports {supported}"
     for member_id in (came | step.told("fenced")) & step.new.keys():
         if step.new[member_id].instance_id != instance_id:
             yield f"{member_id} is {step.new[member_id].instance_id}"
@@ -98,14 +107,30 @@ def _which(step: Step) -> Iterator[str]:
 
 def _grants(step: Step) -> Iterator[str]:
     """Who was granted something by the event itself (S13), and whether a generation began."""
-    indexes = {each: member.granted_index for each, member in step.old.items()}
+    had = {each: _indexes(member) for each, member in step.old.items()}
     granted = {
-        name for name, each in step.new.items() if each.granted_index != indexes.get(name, 0)
+        name for name, each in step.new.items() if _indexes(each) - had.get(name, frozenset())
     }
     everyone = step.line.everyone
     meant = set(step.new) if everyone == GRANTED else set()
-    may_be = step.told("came") if step.line.kind == REPLACED else meant
+    may_be = step.told(_MAY_GRANT[step.line.kind]) if step.line.kind in _MAY_GRANT else meant
     if not meant <= granted <= may_be:
         yield f"{sorted(granted)} are granted something"
     if bool(step.generations) != (everyone == FREED):
         yield f"{step.generations} generations began"
+
+
+_MAY_GRANT = {REPLACED: "came", ADVANCED: "named"}
+"""Who may be granted something by an event that does not grant to all."""
+
+
+def _indexes(member: Member) -> frozenset[tuple[str, int, int]]:
+    """The grants of a member: place and entry; of a classic one, its only one, if it has any."""
+    granted = getattr(member, "granted_index", None)
+    if granted is not None:
+        return frozenset({("", 0, granted)} if granted else ())
+    return frozenset(
+        (each.topic, number, index)
+        for each in member.owned  # type: ignore[union-attr]  # a member without one grant has these
+        for number, index in zip(each.partitions, each.granted, strict=True)
+    )

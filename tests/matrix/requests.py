@@ -38,6 +38,14 @@ def _beat(name: str) -> g.HeartbeatRequest:
     return g.HeartbeatRequest(group_id=name, generation_id=1, member_id="nobody")
 
 
+def _consumer_beat(name: str, topic: str = "") -> g.ConsumerGroupHeartbeatRequest:
+    """A heartbeat of a member that the group does not have."""
+    beat = g.ConsumerGroupHeartbeatRequest(group_id=name, member_id="nobody", member_epoch=9)
+    if topic:
+        beat.subscribed_topic_names.names.append(topic)
+    return beat
+
+
 def _leave(name: str) -> g.LeaveGroupRequest:
     members = [g.LeaveGroupRequestMember(member_id="nobody")]
     return g.LeaveGroupRequest(group_id=name, members=members)
@@ -74,6 +82,8 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     "GroupService.SyncGroup": _sync,
     "GroupService.Heartbeat": _beat,
     "GroupService.HeartbeatStream": lambda name: g.HeartbeatBatch(requests=[_beat(name)]),
+    "GroupService.ConsumerGroupHeartbeat": _consumer_beat,
+    "GroupService.ConsumerGroupHeartbeat/topic": lambda name: _consumer_beat(OWN_GROUP, name),
     "GroupService.LeaveGroup": _leave,
     "GroupService.FindCoordinator": lambda name: g.FindCoordinatorRequest(coordinator_keys=[name]),
     "GroupService.Session/join": lambda name: _session("join", _join(name)),
@@ -81,6 +91,9 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     "GroupService.Session/heartbeat": lambda name: _session("heartbeat", _beat(name)),
     "GroupService.Session/leave": lambda name: _session("leave", _leave(name)),
     "GroupService.Session/commit": lambda name: _session("commit", _commit(name)),
+    "GroupService.Session/consumer_heartbeat": lambda name: _session(
+        "consumer_heartbeat", _consumer_beat(name)
+    ),
     "OffsetService.OffsetCommit": _commit,
     "OffsetService.OffsetCommit/topic": lambda name: _commit(OWN_GROUP, name),
     "OffsetService.OffsetCommitStream": _commit,
@@ -90,6 +103,9 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     "OffsetService.OffsetDelete": _delete_offsets,
     "OffsetService.OffsetDelete/topic": lambda name: _delete_offsets(OWN_GROUP, name),
     "AdminService.DescribeGroups": lambda name: a.DescribeGroupsRequest(groups=[name]),
+    "AdminService.ConsumerGroupDescribe": lambda name: a.ConsumerGroupDescribeRequest(
+        group_ids=[name]
+    ),
     "AdminService.ListGroups": lambda _: a.ListGroupsRequest(),
     "AdminService.DeleteGroups": lambda name: a.DeleteGroupsRequest(groups_names=[name]),
     "AdminService.RemoveMembers": lambda name: a.RemoveMembersRequest(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conformance.replayer import Completion, left_out, load, replay, transcripts
+from conformance.replayer import Completion, classic_transcripts, left_out, load, replay
 from property.kafka_parts import STEP_MS
 from property.kafka_reads import Coordinator
 
@@ -43,7 +43,7 @@ def playable() -> list[Path]:
     """All but those of a Kafka bug, and those with a failover, which the model has in our form."""
     return [
         path
-        for path in transcripts()
+        for path in classic_transcripts()
         if not left_out(path)
         and not any("restart" in step.get("admin", {}) for step in load(path)["steps"])
     ]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.chaos.history import happenings as h
 from holdfast.client._session.session_io import Stage
+from holdfast.client._translate.member_settings import DEFAULT_ASSIGNORS
 from holdfast.client.aio import Member
-from holdfast.client.aio.member import DEFAULT_ASSIGNORS
 from holdfast.client.errors import Fenced, HoldfastError, OutcomeUnknown
 from holdfast.coordinator.assignors import CooperativeAssignor
 from simulation.process import running

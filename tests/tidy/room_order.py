@@ -21,9 +21,12 @@ ORDER = {
         "projections": ["structures", "model", "groups"],
         "groups": ["structures", "model"],
         "classic": ["structures", "model", "groups", "cluster.settings"],
+        "consumer": ["structures", "model", "groups", "cluster.settings"],
         "offsets": ["structures", "model", "groups", "cluster.settings"],
         "cluster": ["structures", "model", "groups"],
-        "kernel": ["structures", "model", "groups", "classic", "offsets", "cluster"],
+        "kernel": [
+            *("structures", "model", "groups", "classic", "consumer", "offsets", "cluster"),
+        ],
     },
     "storage": {
         **{room: [] for room in ("errors", "durations", "codec")},

@@ -20,6 +20,7 @@ WENT = {"LEFT", "REMOVED", "EXPIRED", "REFUSED", "LATE", "REPLACED"}
 ENDINGS = {"MembersLeft", "MembersRemoved", "MemberExpired", "MemberRefused"}
 THEIR_OWN = [
     "holdfast.coordinator.classic",  # decides them, and folds them
+    "holdfast.coordinator.consumer",  # the same
     "holdfast.coordinator.model",
     "holdfast.replay.verify.sql_state",  # says the rules a second time
     *JUDGES,

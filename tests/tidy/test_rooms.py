@@ -20,12 +20,13 @@ STORES = {
     "lmdb": ["storage.journal", "storage.state", "storage.disk", "storage.directory"],
     "pyarrow": ["storage.segments", "replay"],
     "pysyncobj": ["raft.pysyncobj"],
+    "re2": ["runtime.groups"],
 }
 """The rooms that alone know a package."""
 
 
 def check_stores(root: Path) -> list[str]:
-    """LMDB, Parquet and PySyncObj are known in their rooms alone."""
+    """LMDB, Parquet, PySyncObj and RE2 are known in their rooms alone."""
     return [
         f"{where(root, path, node)}: {module} imports {name}"
         for path in sources(root)
@@ -174,6 +175,7 @@ def check_classic_states(root: Path) -> list[str]:
 
 KNOW_BODIES = [
     "holdfast.coordinator.classic",
+    "holdfast.coordinator.consumer",
     "holdfast.coordinator.kernel.group_types",  # makes a new group's
     "holdfast.storage.codec",  # stores it, by the class that the type names
     "holdfast.replay.verify.group_fold",  # says what `sql_state` says, which knows the rules
@@ -211,6 +213,7 @@ CHECKS = [
 _REPLAY = "from holdfast.coordinator.kernel.apply import replay"
 BAD = [
     (check_stores, "storage/holdfast/storage/segments/x.py", "import lmdb"),
+    (check_stores, "server/holdfast/server/translate/x.py", "import re2"),
     (check_stores, "storage/holdfast/storage/state/x.py", "from pyarrow import parquet"),
     (check_stores, "raft/holdfast/raft/core/x.py", "import pysyncobj.syncobj"),
     (

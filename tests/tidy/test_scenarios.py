@@ -23,15 +23,17 @@ import pytest
 
 from tidy.repository import ROOT, syntax
 
-SCENARIOS = 234
+SCENARIOS = 349
 LISTED_MAX = 45
 TESTS = (
     *("unit/coordinator", "unit/storage", "unit/runtime", "unit/server", "unit/client"),
     "unit/cli",
     *("cluster", "conformance", "property"),
 )
-_SCENARIO = re.compile(r"[A-L]\d+")
-_HEAD_WORD = re.compile(r"K-[A-L]\d+|S\d+|KIP-\d+|bettered")
+_SCENARIO = re.compile(r"[A-Q]\d+|T(?:9|1\d)")
+_HEAD_WORD = re.compile(r"K-[A-Q]\d+|T-(?:9|1\d)|S\d+|KIP-\d+|bettered")
+_PLAYED = {"kafka_4_3"}
+"""What a transcript may require and we have."""
 
 
 def scenarios(root: Path) -> dict[str, str]:
@@ -57,9 +59,10 @@ def played(root: Path) -> dict[str, set[str]]:
 
 
 def _mentions(tests: Path) -> Iterator[tuple[str, list[str]]]:
-    for path in sorted((tests / "conformance/transcripts").glob("*.json")):
+    for path in sorted((tests / "conformance/transcripts").rglob("*.json")):
         transcript = json.loads(path.read_text(encoding="utf-8"))
-        yield path.stem, [] if transcript["requires"] else transcript["catalogue"]
+        played = set(transcript["requires"]) <= _PLAYED
+        yield path.stem, transcript["catalogue"] if played else []
     for path in sorted((tests / "stories").glob("*.txt")):
         for line in path.read_text(encoding="utf-8").splitlines():
             yield path.name, head(line[2:]) if line.startswith("# ") else []
@@ -89,7 +92,8 @@ def head(line: str) -> list[str]:
     words = re.split(r"[,\s]+", line.partition(":")[0].strip())
     if ":" not in line or not all(map(_HEAD_WORD.fullmatch, words)):
         return []
-    return [word.removeprefix("K-") for word in words if word.startswith("K-")]
+    ids = [word for word in words if word.startswith(("K-", "T-"))]
+    return [word.removeprefix("K-").replace("-", "") for word in ids]
 
 
 def check(root: Path) -> list[str]:

@@ -515,6 +515,255 @@ class DescribeGroupsResponse(_message.Message):
 Global___DescribeGroupsResponse: _TypeAlias = DescribeGroupsResponse  # noqa: Y015
 
 @_typing.final
+class ConsumerGroupDescribeRequest(_message.Message):
+    """Groups of the heartbeat protocol to describe."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_IDS_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def group_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Their ids."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        group_ids: _abc.Iterable[_builtins.str] | None = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_ids", b"group_ids", "holdfast", b"holdfast"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsumerGroupDescribeRequest: _TypeAlias = ConsumerGroupDescribeRequest  # noqa: Y015
+
+@_typing.final
+class ConsumerGroupDescribedMemberExtras(_message.Message):
+    """What Kafka does not tell of a member."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    REVOKING_FIELD_NUMBER: _builtins.int
+    PARTITION_TOKENS_FIELD_NUMBER: _builtins.int
+    RELEASED_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REBALANCE_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
+    state: _builtins.str
+    """"stable", "unrevoked" (it has to give partitions up) or "unreleased" (it waits for partitions of others)."""
+    released: _builtins.bool
+    """It said that its process stops for a while (epoch -2), and its place is kept."""
+    principal: _builtins.str
+    """The principal whose member it is; empty if not known."""
+    rebalance_timeout_ms: _builtins.int
+    """How long it may take to give partitions up."""
+    server_assignor: _builtins.str
+    """The assignor that it would have; empty: none."""
+    @_builtins.property
+    def revoking(self) -> _group_pb2.ConsumerGroupAssignment:
+        """What it has been asked to give up and still may own."""
+
+    @_builtins.property
+    def partition_tokens(self) -> _containers.RepeatedCompositeFieldContainer[_extras_pb2.PartitionTokens]:
+        """The token of each partition that it owns."""
+
+    def __init__(
+        self,
+        *,
+        state: _builtins.str = ...,
+        revoking: _group_pb2.ConsumerGroupAssignment | None = ...,
+        partition_tokens: _abc.Iterable[_extras_pb2.PartitionTokens] | None = ...,
+        released: _builtins.bool = ...,
+        principal: _builtins.str = ...,
+        rebalance_timeout_ms: _builtins.int = ...,
+        server_assignor: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["revoking", b"revoking"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partition_tokens", b"partition_tokens", "principal", b"principal", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "revoking", b"revoking", "server_assignor", b"server_assignor", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsumerGroupDescribedMemberExtras: _TypeAlias = ConsumerGroupDescribedMemberExtras  # noqa: Y015
+
+@_typing.final
+class ConsumerGroupDescribedMember(_message.Message):
+    """A member of a group of the heartbeat protocol."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    RACK_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_HOST_FIELD_NUMBER: _builtins.int
+    SUBSCRIBED_TOPIC_NAMES_FIELD_NUMBER: _builtins.int
+    SUBSCRIBED_TOPIC_REGEX_FIELD_NUMBER: _builtins.int
+    ASSIGNMENT_FIELD_NUMBER: _builtins.int
+    TARGET_ASSIGNMENT_FIELD_NUMBER: _builtins.int
+    MEMBER_TYPE_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """Its id."""
+    instance_id: _builtins.str
+    """Set for a static member."""
+    rack_id: _builtins.str
+    """Where it runs."""
+    member_epoch: _builtins.int
+    """Its epoch; -2: its process has stopped, and its place is kept."""
+    client_id: _builtins.str
+    """What its process calls itself."""
+    client_host: _builtins.str
+    """Where it joined from."""
+    subscribed_topic_regex: _builtins.str
+    """The regular expression that it wants topics by."""
+    member_type: _builtins.int
+    """0: it speaks the classic protocol; 1: the heartbeat protocol; -1: not known."""
+    @_builtins.property
+    def subscribed_topic_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The topics that it wants, by name."""
+
+    @_builtins.property
+    def assignment(self) -> _group_pb2.ConsumerGroupAssignment:
+        """What it owns."""
+
+    @_builtins.property
+    def target_assignment(self) -> _group_pb2.ConsumerGroupAssignment:
+        """What it is to own."""
+
+    @_builtins.property
+    def holdfast(self) -> Global___ConsumerGroupDescribedMemberExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        instance_id: _builtins.str | None = ...,
+        rack_id: _builtins.str | None = ...,
+        member_epoch: _builtins.int = ...,
+        client_id: _builtins.str = ...,
+        client_host: _builtins.str = ...,
+        subscribed_topic_names: _abc.Iterable[_builtins.str] | None = ...,
+        subscribed_topic_regex: _builtins.str | None = ...,
+        assignment: _group_pb2.ConsumerGroupAssignment | None = ...,
+        target_assignment: _group_pb2.ConsumerGroupAssignment | None = ...,
+        member_type: _builtins.int = ...,
+        holdfast: Global___ConsumerGroupDescribedMemberExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "_subscribed_topic_regex", b"_subscribed_topic_regex", "assignment", b"assignment", "holdfast", b"holdfast", "instance_id", b"instance_id", "rack_id", b"rack_id", "subscribed_topic_regex", b"subscribed_topic_regex", "target_assignment", b"target_assignment"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "_subscribed_topic_regex", b"_subscribed_topic_regex", "assignment", b"assignment", "client_host", b"client_host", "client_id", b"client_id", "holdfast", b"holdfast", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "member_type", b"member_type", "rack_id", b"rack_id", "subscribed_topic_names", b"subscribed_topic_names", "subscribed_topic_regex", b"subscribed_topic_regex", "target_assignment", b"target_assignment"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
+    _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
+    _WhichOneofReturnType__rack_id: _TypeAlias = _typing.Literal["rack_id"]  # noqa: Y015
+    _WhichOneofArgType__rack_id: _TypeAlias = _typing.Literal["_rack_id", b"_rack_id"]  # noqa: Y015
+    _WhichOneofReturnType__subscribed_topic_regex: _TypeAlias = _typing.Literal["subscribed_topic_regex"]  # noqa: Y015
+    _WhichOneofArgType__subscribed_topic_regex: _TypeAlias = _typing.Literal["_subscribed_topic_regex", b"_subscribed_topic_regex"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__instance_id) -> _WhichOneofReturnType__instance_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rack_id) -> _WhichOneofReturnType__rack_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__subscribed_topic_regex) -> _WhichOneofReturnType__subscribed_topic_regex | None: ...
+
+Global___ConsumerGroupDescribedMember: _TypeAlias = ConsumerGroupDescribedMember  # noqa: Y015
+
+@_typing.final
+class ConsumerGroupDescribedGroup(_message.Message):
+    """A group of the heartbeat protocol."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    GROUP_STATE_FIELD_NUMBER: _builtins.int
+    GROUP_EPOCH_FIELD_NUMBER: _builtins.int
+    ASSIGNMENT_EPOCH_FIELD_NUMBER: _builtins.int
+    ASSIGNOR_NAME_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE, or why this group could not be described."""
+    error_message: _builtins.str
+    """For people."""
+    group_id: _builtins.str
+    """As in the request."""
+    group_state: _builtins.str
+    """"Empty", "Assigning", "Reconciling", "Stable" or "Dead"."""
+    group_epoch: _builtins.int
+    """The epoch of the group: it grows with each change that asks for another target."""
+    assignment_epoch: _builtins.int
+    """The epoch of the target that is in force."""
+    assignor_name: _builtins.str
+    """The assignor in force."""
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsumerGroupDescribedMember]:
+        """The members."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        error_message: _builtins.str | None = ...,
+        group_id: _builtins.str = ...,
+        group_state: _builtins.str = ...,
+        group_epoch: _builtins.int = ...,
+        assignment_epoch: _builtins.int = ...,
+        assignor_name: _builtins.str = ...,
+        members: _abc.Iterable[Global___ConsumerGroupDescribedMember] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "error_message", b"error_message"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "assignment_epoch", b"assignment_epoch", "assignor_name", b"assignor_name", "error_code", b"error_code", "error_message", b"error_message", "group_epoch", b"group_epoch", "group_id", b"group_id", "group_state", b"group_state", "members", b"members"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__error_message: _TypeAlias = _typing.Literal["error_message"]  # noqa: Y015
+    _WhichOneofArgType__error_message: _TypeAlias = _typing.Literal["_error_message", b"_error_message"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error_message) -> _WhichOneofReturnType__error_message | None: ...
+
+Global___ConsumerGroupDescribedGroup: _TypeAlias = ConsumerGroupDescribedGroup  # noqa: Y015
+
+@_typing.final
+class ConsumerGroupDescribeResponse(_message.Message):
+    """Answer to a ConsumerGroupDescribe."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUPS_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsumerGroupDescribedGroup]:
+        """One a requested group."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        groups: _abc.Iterable[Global___ConsumerGroupDescribedGroup] | None = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "holdfast", b"holdfast"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsumerGroupDescribeResponse: _TypeAlias = ConsumerGroupDescribeResponse  # noqa: Y015
+
+@_typing.final
 class ListGroupsRequest(_message.Message):
     """Asks for the list of groups."""
 

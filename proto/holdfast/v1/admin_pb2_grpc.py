@@ -40,6 +40,11 @@ class AdminServiceStub(object):
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.DescribeGroupsRequest.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_admin__pb2.DescribeGroupsResponse.FromString,
                 _registered_method=True)
+        self.ConsumerGroupDescribe = channel.unary_unary(
+                '/holdfast.v1.AdminService/ConsumerGroupDescribe',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.ConsumerGroupDescribeRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.ConsumerGroupDescribeResponse.FromString,
+                _registered_method=True)
         self.ListGroups = channel.unary_unary(
                 '/holdfast.v1.AdminService/ListGroups',
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.ListGroupsRequest.SerializeToString,
@@ -158,6 +163,13 @@ class AdminServiceServicer(object):
 
     def DescribeGroups(self, request, context):
         """Shows groups with their members.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ConsumerGroupDescribe(self, request, context):
+        """Describes groups of the heartbeat protocol: epochs, members, what they own and what they are to own.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -325,6 +337,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=holdfast_dot_v1_dot_admin__pb2.DescribeGroupsRequest.FromString,
                     response_serializer=holdfast_dot_v1_dot_admin__pb2.DescribeGroupsResponse.SerializeToString,
             ),
+            'ConsumerGroupDescribe': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConsumerGroupDescribe,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.ConsumerGroupDescribeRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.ConsumerGroupDescribeResponse.SerializeToString,
+            ),
             'ListGroups': grpc.unary_unary_rpc_method_handler(
                     servicer.ListGroups,
                     request_deserializer=holdfast_dot_v1_dot_admin__pb2.ListGroupsRequest.FromString,
@@ -464,6 +481,33 @@ class AdminService(object):
             '/holdfast.v1.AdminService/DescribeGroups',
             holdfast_dot_v1_dot_admin__pb2.DescribeGroupsRequest.SerializeToString,
             holdfast_dot_v1_dot_admin__pb2.DescribeGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConsumerGroupDescribe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/ConsumerGroupDescribe',
+            holdfast_dot_v1_dot_admin__pb2.ConsumerGroupDescribeRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.ConsumerGroupDescribeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class AdminServiceStub:
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     DescribeGroups: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DescribeGroupsRequest, _admin_pb2.DescribeGroupsResponse]
     """Shows groups with their members."""
+    ConsumerGroupDescribe: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ConsumerGroupDescribeRequest, _admin_pb2.ConsumerGroupDescribeResponse]
+    """Describes groups of the heartbeat protocol: epochs, members, what they own and what they are to own."""
     ListGroups: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListGroupsRequest, _admin_pb2.ListGroupsResponse]
     """Lists groups."""
     DeleteGroups: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteGroupsRequest, _admin_pb2.DeleteGroupsResponse]
@@ -91,6 +93,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     DescribeGroups: _aio.UnaryUnaryMultiCallable[_admin_pb2.DescribeGroupsRequest, _admin_pb2.DescribeGroupsResponse]  # type: ignore[assignment]
     """Shows groups with their members."""
+    ConsumerGroupDescribe: _aio.UnaryUnaryMultiCallable[_admin_pb2.ConsumerGroupDescribeRequest, _admin_pb2.ConsumerGroupDescribeResponse]  # type: ignore[assignment]
+    """Describes groups of the heartbeat protocol: epochs, members, what they own and what they are to own."""
     ListGroups: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListGroupsRequest, _admin_pb2.ListGroupsResponse]  # type: ignore[assignment]
     """Lists groups."""
     DeleteGroups: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteGroupsRequest, _admin_pb2.DeleteGroupsResponse]  # type: ignore[assignment]
@@ -146,6 +150,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.DescribeGroupsResponse, _abc.Awaitable[_admin_pb2.DescribeGroupsResponse]]:
         """Shows groups with their members."""
+
+    @_abc_1.abstractmethod
+    def ConsumerGroupDescribe(
+        self,
+        request: _admin_pb2.ConsumerGroupDescribeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ConsumerGroupDescribeResponse, _abc.Awaitable[_admin_pb2.ConsumerGroupDescribeResponse]]:
+        """Describes groups of the heartbeat protocol: epochs, members, what they own and what they are to own."""
 
     @_abc_1.abstractmethod
     def ListGroups(

@@ -138,6 +138,11 @@ class Event(_message.Message):
     RECOVERY_NUMBER_RAISED_FIELD_NUMBER: _builtins.int
     HISTORY_CUT_FIELD_NUMBER: _builtins.int
     BACKUP_VERIFIED_FIELD_NUMBER: _builtins.int
+    MEMBER_SUBSCRIBED_FIELD_NUMBER: _builtins.int
+    EPOCH_RAISED_FIELD_NUMBER: _builtins.int
+    REGEX_RESOLVED_FIELD_NUMBER: _builtins.int
+    TARGET_STORED_FIELD_NUMBER: _builtins.int
+    MEMBER_ADVANCED_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
     """Id of the rule that decided it, for example "B3" or "S12"."""
     command: _builtins.str
@@ -266,6 +271,26 @@ class Event(_message.Message):
     def backup_verified(self) -> Global___BackupVerified:
         """A backup was verified; level 2."""
 
+    @_builtins.property
+    def member_subscribed(self) -> Global___MemberSubscribed:
+        """A member of the heartbeat protocol came, or says something new of itself; level 2."""
+
+    @_builtins.property
+    def epoch_raised(self) -> Global___EpochRaised:
+        """Something asks for another target; level 2."""
+
+    @_builtins.property
+    def regex_resolved(self) -> Global___RegexResolved:
+        """It is known which topics a regular expression matches; level 2."""
+
+    @_builtins.property
+    def target_stored(self) -> Global___TargetStored:
+        """What each member is to own; level 2."""
+
+    @_builtins.property
+    def member_advanced(self) -> Global___MemberAdvanced:
+        """A member came closer to its target; level 2."""
+
     def __init__(
         self,
         *,
@@ -303,12 +328,17 @@ class Event(_message.Message):
         recovery_number_raised: Global___RecoveryNumberRaised | None = ...,
         history_cut: Global___HistoryCut | None = ...,
         backup_verified: Global___BackupVerified | None = ...,
+        member_subscribed: Global___MemberSubscribed | None = ...,
+        epoch_raised: Global___EpochRaised | None = ...,
+        regex_resolved: Global___RegexResolved | None = ...,
+        target_stored: Global___TargetStored | None = ...,
+        member_advanced: Global___MemberAdvanced | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_id", b"request_id", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_id", b"request_id", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "acls_changed", "access_mode_changed", "revocations_changed", "recovery_number_raised", "history_cut", "backup_verified"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "acls_changed", "access_mode_changed", "revocations_changed", "recovery_number_raised", "history_cut", "backup_verified", "member_subscribed", "epoch_raised", "regex_resolved", "target_stored", "member_advanced"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -524,19 +554,23 @@ class TopicSize(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     NUM_PARTITIONS_FIELD_NUMBER: _builtins.int
+    CREATED_INDEX_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The topic."""
     num_partitions: _builtins.int
     """How many partitions it has."""
+    created_index: _builtins.int
+    """In the state, from level 2 on: index of the entry that created it. Never set on the log."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         num_partitions: _builtins.int = ...,
+        created_index: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "num_partitions", b"num_partitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_index", b"created_index", "name", b"name", "num_partitions", b"num_partitions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -602,12 +636,17 @@ class GroupCreated(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    GROUP_TYPE_FIELD_NUMBER: _builtins.int
+    group_type: _builtins.str
+    """Its type; empty: classic. Set at level 2 only."""
     def __init__(
         self,
+        *,
+        group_type: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_type", b"group_type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1004,7 +1043,7 @@ class MemberExpired(_message.Message):
     member_id: _builtins.str
     """Who."""
     deadline: _builtins.str
-    """Which deadline: "session", "sync" or "join"."""
+    """Which deadline: "session", "sync", "join" or "rebalance"."""
     def __init__(
         self,
         *,
@@ -1545,3 +1584,272 @@ class BackupVerified(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BackupVerified: _TypeAlias = BackupVerified  # noqa: Y015
+
+@_typing.final
+class TopicPartitions(_message.Message):
+    """Partitions of one topic."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """The topic."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Its partitions, sorted."""
+
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        partitions: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TopicPartitions: _TypeAlias = TopicPartitions  # noqa: Y015
+
+@_typing.final
+class MemberTarget(_message.Message):
+    """What a member is to own."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """The member."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicPartitions]:
+        """By topic."""
+
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        partitions: _abc.Iterable[Global___TopicPartitions] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["member_id", b"member_id", "partitions", b"partitions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemberTarget: _TypeAlias = MemberTarget  # noqa: Y015
+
+@_typing.final
+class MemberSubscribed(_message.Message):
+    """A member of the heartbeat protocol came, or says something new of itself. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_HOST_FIELD_NUMBER: _builtins.int
+    RACK_ID_FIELD_NUMBER: _builtins.int
+    REBALANCE_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    TOPICS_FIELD_NUMBER: _builtins.int
+    REGEX_FIELD_NUMBER: _builtins.int
+    SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
+    JOINED_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """Its id."""
+    instance_id: _builtins.str
+    """Set for a static member."""
+    client_id: _builtins.str
+    """The caller's name."""
+    client_host: _builtins.str
+    """The address that it spoke from."""
+    rack_id: _builtins.str
+    """Where it runs."""
+    rebalance_timeout_ms: _builtins.int
+    """How long it may take to give partitions up."""
+    regex: _builtins.str
+    """The regular expression that it wants topics by; empty: none."""
+    server_assignor: _builtins.str
+    """The assignor that it would have; empty: any."""
+    joined: _builtins.bool
+    """It was no member before."""
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The topics that it names, sorted."""
+
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        instance_id: _builtins.str | None = ...,
+        client_id: _builtins.str = ...,
+        client_host: _builtins.str = ...,
+        rack_id: _builtins.str | None = ...,
+        rebalance_timeout_ms: _builtins.int = ...,
+        topics: _abc.Iterable[_builtins.str] | None = ...,
+        regex: _builtins.str = ...,
+        server_assignor: _builtins.str = ...,
+        joined: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "client_host", b"client_host", "client_id", b"client_id", "instance_id", b"instance_id", "joined", b"joined", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "server_assignor", b"server_assignor", "topics", b"topics"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
+    _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
+    _WhichOneofReturnType__rack_id: _TypeAlias = _typing.Literal["rack_id"]  # noqa: Y015
+    _WhichOneofArgType__rack_id: _TypeAlias = _typing.Literal["_rack_id", b"_rack_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__instance_id) -> _WhichOneofReturnType__instance_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rack_id) -> _WhichOneofReturnType__rack_id | None: ...
+
+Global___MemberSubscribed: _TypeAlias = MemberSubscribed  # noqa: Y015
+
+@_typing.final
+class EpochRaised(_message.Message):
+    """Something asks for another target. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    PREDECESSOR_MS_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    """The group epoch from here on."""
+    cause: _builtins.str
+    """What it was: "joined", "subscription", "assignor", "topics", "regex", "left", "removed", "expired" or "asked"."""
+    digest: _builtins.bytes
+    """Digest of the topics that the group subscribes to; empty: of none."""
+    predecessor_ms: _builtins.int
+    """How long members that an operator removed may still act on what they owned (S12)."""
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        cause: _builtins.str = ...,
+        digest: _builtins.bytes = ...,
+        predecessor_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "digest", b"digest", "epoch", b"epoch", "predecessor_ms", b"predecessor_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EpochRaised: _TypeAlias = EpochRaised  # noqa: Y015
+
+@_typing.final
+class RegexResolved(_message.Message):
+    """It is known which topics a regular expression matches. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REGEX_FIELD_NUMBER: _builtins.int
+    TOPICS_FIELD_NUMBER: _builtins.int
+    NEWEST_INDEX_FIELD_NUMBER: _builtins.int
+    regex: _builtins.str
+    """The expression."""
+    newest_index: _builtins.int
+    """Entry that created the newest of all topics that were looked at."""
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The topics, sorted."""
+
+    def __init__(
+        self,
+        *,
+        regex: _builtins.str = ...,
+        topics: _abc.Iterable[_builtins.str] | None = ...,
+        newest_index: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["newest_index", b"newest_index", "regex", b"regex", "topics", b"topics"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegexResolved: _TypeAlias = RegexResolved  # noqa: Y015
+
+@_typing.final
+class TargetStored(_message.Message):
+    """What each member is to own. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    ASSIGNOR_FIELD_NUMBER: _builtins.int
+    TARGETS_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    """The group epoch that it answers."""
+    assignor: _builtins.str
+    """The assignor that computed it."""
+    @_builtins.property
+    def targets(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemberTarget]:
+        """Of the members whose target is another one than before."""
+
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        assignor: _builtins.str = ...,
+        targets: _abc.Iterable[Global___MemberTarget] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "epoch", b"epoch", "targets", b"targets"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TargetStored: _TypeAlias = TargetStored  # noqa: Y015
+
+@_typing.final
+class MemberAdvanced(_message.Message):
+    """A member came closer to its target. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    ASKED_BACK_FIELD_NUMBER: _builtins.int
+    FREED_FIELD_NUMBER: _builtins.int
+    GRANTED_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """Who."""
+    epoch: _builtins.int
+    """Its epoch from here on."""
+    waiting: _builtins.bool
+    """Something of its target still belongs to others."""
+    @_builtins.property
+    def asked_back(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicPartitions]:
+        """What it has to give up and still may own."""
+
+    @_builtins.property
+    def freed(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicPartitions]:
+        """What it has given up."""
+
+    @_builtins.property
+    def granted(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicPartitions]:
+        """What it owns from here on."""
+
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        asked_back: _abc.Iterable[Global___TopicPartitions] | None = ...,
+        freed: _abc.Iterable[Global___TopicPartitions] | None = ...,
+        granted: _abc.Iterable[Global___TopicPartitions] | None = ...,
+        waiting: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_back", b"asked_back", "epoch", b"epoch", "freed", b"freed", "granted", b"granted", "member_id", b"member_id", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemberAdvanced: _TypeAlias = MemberAdvanced  # noqa: Y015

@@ -7,8 +7,10 @@ Every request and response holds at most one of these messages, in field 100 nam
 Kafka's part of the contract may leave it unset and ignore it.
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -111,6 +113,40 @@ class RequestExtras(_message.Message):
 Global___RequestExtras: _TypeAlias = RequestExtras  # noqa: Y015
 
 @_typing.final
+class PartitionTokens(_message.Message):
+    """The fencing tokens of a topic's partitions that a member of the heartbeat protocol owns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    FENCING_TOKENS_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """The topic's name."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Partition numbers, in the order of the answer."""
+
+    @_builtins.property
+    def fencing_tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """As many: the token of each."""
+
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        partitions: _abc.Iterable[_builtins.int] | None = ...,
+        fencing_tokens: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fencing_tokens", b"fencing_tokens", "partitions", b"partitions", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PartitionTokens: _TypeAlias = PartitionTokens  # noqa: Y015
+
+@_typing.final
 class ResponseExtras(_message.Message):
     """Holdfast's own part of a response. A field that says nothing about this answer is unset."""
 
@@ -131,6 +167,7 @@ class ResponseExtras(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TAKEOVERS_FIELD_NUMBER: _builtins.int
+    PARTITION_TOKENS_FIELD_NUMBER: _builtins.int
     fencing_token: _builtins.int
     """The token of this member's current grant. It never falls for a partition of a group, also when the group was
     deleted and made again. Hand it to the storage that you write to, and let that refuse a lower one per (group,
@@ -145,7 +182,7 @@ class ResponseExtras(_message.Message):
     0 after an expiry, the holder's own leave, or its release; its whole session when unknown.
     """
     holder: _builtins.str
-    """With FENCED_INSTANCE_ID: the member id that holds the instance id now."""
+    """With FENCED_INSTANCE_ID or UNRELEASED_INSTANCE_ID: the member id that holds the instance id now."""
     holder_since_ms: _builtins.int
     """Log time, in milliseconds, since when `holder` has held it."""
     leader_hint: _builtins.str
@@ -163,12 +200,18 @@ class ResponseExtras(_message.Message):
     next_page_token: _builtins.str
     """With `page_size`: what to send as `page_token` for the next page. Empty: this page is the last one."""
     takeovers: _builtins.int
-    """With FENCED_INSTANCE_ID: how often the instance id was taken over from a holder that had not released it, within
+    """With either of the two: how often the instance id was taken over from a holder that had not released it, within
     the last 10 minutes of log time, as the event log tells. Above 1, several processes may fight for it.
     """
     @_builtins.property
     def position(self) -> Global___Position:
         """Where the change was recorded; for a retried call, where its first execution was."""
+
+    @_builtins.property
+    def partition_tokens(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartitionTokens]:
+        """ConsumerGroupHeartbeat with an assignment: the token of each of its partitions. A partition keeps its token as long
+        as the member, or the next process of its instance id, keeps it.
+        """
 
     def __init__(
         self,
@@ -188,10 +231,11 @@ class ResponseExtras(_message.Message):
         reason: _builtins.str | None = ...,
         next_page_token: _builtins.str = ...,
         takeovers: _builtins.int | None = ...,
+        partition_tokens: _abc.Iterable[Global___PartitionTokens] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "next_page_token", b"next_page_token", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "next_page_token", b"next_page_token", "partition_tokens", b"partition_tokens", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__age_ms: _TypeAlias = _typing.Literal["age_ms"]  # noqa: Y015
     _WhichOneofArgType__age_ms: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms"]  # noqa: Y015

@@ -4,8 +4,9 @@ isort:skip_file
 Membership: join, synchronise, heartbeat and leave a group.
 
 Messages have the fields of Apache Kafka's schemas (JoinGroup 9, SyncGroup 5, Heartbeat 4, LeaveGroup 5,
-FindCoordinator 6) in snake_case. Kafka's null is an unset `optional`; a null array is an empty one. Throttling is
-left out. All times are milliseconds.
+FindCoordinator 6, ConsumerGroupHeartbeat 1) in snake_case. Kafka's null is an unset `optional`; a null array is an
+empty one, except in ConsumerGroupHeartbeat, where the two differ, and where topics stand by name in place of their
+ids. Throttling is left out. All times are milliseconds.
 """
 
 from collections import abc as _abc
@@ -529,6 +530,230 @@ class HeartbeatBatchResponse(_message.Message):
 Global___HeartbeatBatchResponse: _TypeAlias = HeartbeatBatchResponse  # noqa: Y015
 
 @_typing.final
+class ConsumerGroupTopicPartitions(_message.Message):
+    """Partitions of one topic, by the topic's name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """The topic's name."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Partition numbers, from 0."""
+
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        partitions: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsumerGroupTopicPartitions: _TypeAlias = ConsumerGroupTopicPartitions  # noqa: Y015
+
+@_typing.final
+class ConsumerGroupAssignment(_message.Message):
+    """Partitions of any topics. Where it is a field, unset (unchanged, or unknown) and empty (none) are different."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_PARTITIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def topic_partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsumerGroupTopicPartitions]:
+        """Each topic once."""
+
+    def __init__(
+        self,
+        *,
+        topic_partitions: _abc.Iterable[Global___ConsumerGroupTopicPartitions] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["topic_partitions", b"topic_partitions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsumerGroupAssignment: _TypeAlias = ConsumerGroupAssignment  # noqa: Y015
+
+@_typing.final
+class ConsumerGroupTopicNames(_message.Message):
+    """Topics by name. Unset (unchanged) and empty (none) are different."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Each topic once; their order does not count."""
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["names", b"names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsumerGroupTopicNames: _TypeAlias = ConsumerGroupTopicNames  # noqa: Y015
+
+@_typing.final
+class ConsumerGroupHeartbeatRequest(_message.Message):
+    """A heartbeat of KIP-848. What has not changed since the last accepted one may be left unset, except at a join."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    RACK_ID_FIELD_NUMBER: _builtins.int
+    REBALANCE_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    SUBSCRIBED_TOPIC_NAMES_FIELD_NUMBER: _builtins.int
+    SUBSCRIBED_TOPIC_REGEX_FIELD_NUMBER: _builtins.int
+    SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
+    TOPIC_PARTITIONS_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    group_id: _builtins.str
+    """The group."""
+    member_id: _builtins.str
+    """Made by the member, a UUID, kept for the life of its process."""
+    member_epoch: _builtins.int
+    """0 joins, also again; -1 leaves; -2 leaves a static member's place kept for its next process; else the epoch that
+    the last answer gave.
+    """
+    instance_id: _builtins.str
+    """Set: a static member."""
+    rack_id: _builtins.str
+    """Where the member runs; unset: unchanged."""
+    rebalance_timeout_ms: _builtins.int
+    """How long the member may take to give partitions up; unset, or -1 as in Kafka: unchanged. A join must set it."""
+    subscribed_topic_regex: _builtins.str
+    """A regular expression in RE2's syntax without classes of Unicode (\\p), which topics match whole; empty: none; unset:
+    unchanged.
+    """
+    server_assignor: _builtins.str
+    """The assignor that the service is to use, as this member would have it; unset: unchanged."""
+    @_builtins.property
+    def subscribed_topic_names(self) -> Global___ConsumerGroupTopicNames:
+        """The topics that it wants, by name, all of which it may read; unset: unchanged."""
+
+    @_builtins.property
+    def topic_partitions(self) -> Global___ConsumerGroupAssignment:
+        """What the member owns now; unset: unchanged. Leaving a partition out of it gives that up."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        group_id: _builtins.str = ...,
+        member_id: _builtins.str = ...,
+        member_epoch: _builtins.int = ...,
+        instance_id: _builtins.str | None = ...,
+        rack_id: _builtins.str | None = ...,
+        rebalance_timeout_ms: _builtins.int | None = ...,
+        subscribed_topic_names: Global___ConsumerGroupTopicNames | None = ...,
+        subscribed_topic_regex: _builtins.str | None = ...,
+        server_assignor: _builtins.str | None = ...,
+        topic_partitions: Global___ConsumerGroupAssignment | None = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_server_assignor", b"_server_assignor", "_subscribed_topic_regex", b"_subscribed_topic_regex", "holdfast", b"holdfast", "instance_id", b"instance_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscribed_topic_names", b"subscribed_topic_names", "subscribed_topic_regex", b"subscribed_topic_regex", "topic_partitions", b"topic_partitions"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_server_assignor", b"_server_assignor", "_subscribed_topic_regex", b"_subscribed_topic_regex", "group_id", b"group_id", "holdfast", b"holdfast", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscribed_topic_names", b"subscribed_topic_names", "subscribed_topic_regex", b"subscribed_topic_regex", "topic_partitions", b"topic_partitions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
+    _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
+    _WhichOneofReturnType__rack_id: _TypeAlias = _typing.Literal["rack_id"]  # noqa: Y015
+    _WhichOneofArgType__rack_id: _TypeAlias = _typing.Literal["_rack_id", b"_rack_id"]  # noqa: Y015
+    _WhichOneofReturnType__rebalance_timeout_ms: _TypeAlias = _typing.Literal["rebalance_timeout_ms"]  # noqa: Y015
+    _WhichOneofArgType__rebalance_timeout_ms: _TypeAlias = _typing.Literal["_rebalance_timeout_ms", b"_rebalance_timeout_ms"]  # noqa: Y015
+    _WhichOneofReturnType__server_assignor: _TypeAlias = _typing.Literal["server_assignor"]  # noqa: Y015
+    _WhichOneofArgType__server_assignor: _TypeAlias = _typing.Literal["_server_assignor", b"_server_assignor"]  # noqa: Y015
+    _WhichOneofReturnType__subscribed_topic_regex: _TypeAlias = _typing.Literal["subscribed_topic_regex"]  # noqa: Y015
+    _WhichOneofArgType__subscribed_topic_regex: _TypeAlias = _typing.Literal["_subscribed_topic_regex", b"_subscribed_topic_regex"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__instance_id) -> _WhichOneofReturnType__instance_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rack_id) -> _WhichOneofReturnType__rack_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rebalance_timeout_ms) -> _WhichOneofReturnType__rebalance_timeout_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__server_assignor) -> _WhichOneofReturnType__server_assignor | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__subscribed_topic_regex) -> _WhichOneofReturnType__subscribed_topic_regex | None: ...
+
+Global___ConsumerGroupHeartbeatRequest: _TypeAlias = ConsumerGroupHeartbeatRequest  # noqa: Y015
+
+@_typing.final
+class ConsumerGroupHeartbeatResponse(_message.Message):
+    """Answer to a heartbeat of KIP-848."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _builtins.int
+    ASSIGNMENT_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE, or why the heartbeat was refused."""
+    error_message: _builtins.str
+    """For people."""
+    member_id: _builtins.str
+    """As in the request; unset with an error."""
+    member_epoch: _builtins.int
+    """The member's epoch from now on."""
+    heartbeat_interval_ms: _builtins.int
+    """When the next heartbeat is due."""
+    @_builtins.property
+    def assignment(self) -> Global___ConsumerGroupAssignment:
+        """What the member is to own; unset: as before."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part: with an assignment each partition's token; the timeouts in force."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        error_message: _builtins.str | None = ...,
+        member_id: _builtins.str | None = ...,
+        member_epoch: _builtins.int = ...,
+        heartbeat_interval_ms: _builtins.int = ...,
+        assignment: Global___ConsumerGroupAssignment | None = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "_member_id", b"_member_id", "assignment", b"assignment", "error_message", b"error_message", "holdfast", b"holdfast", "member_id", b"member_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "_member_id", b"_member_id", "assignment", b"assignment", "error_code", b"error_code", "error_message", b"error_message", "heartbeat_interval_ms", b"heartbeat_interval_ms", "holdfast", b"holdfast", "member_epoch", b"member_epoch", "member_id", b"member_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__error_message: _TypeAlias = _typing.Literal["error_message"]  # noqa: Y015
+    _WhichOneofArgType__error_message: _TypeAlias = _typing.Literal["_error_message", b"_error_message"]  # noqa: Y015
+    _WhichOneofReturnType__member_id: _TypeAlias = _typing.Literal["member_id"]  # noqa: Y015
+    _WhichOneofArgType__member_id: _TypeAlias = _typing.Literal["_member_id", b"_member_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error_message) -> _WhichOneofReturnType__error_message | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__member_id) -> _WhichOneofReturnType__member_id | None: ...
+
+Global___ConsumerGroupHeartbeatResponse: _TypeAlias = ConsumerGroupHeartbeatResponse  # noqa: Y015
+
+@_typing.final
 class LeaveGroupRequestMember(_message.Message):
     """One member to remove."""
 
@@ -896,6 +1121,7 @@ class SessionCall(_message.Message):
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
     COMMIT_FIELD_NUMBER: _builtins.int
+    CONSUMER_HEARTBEAT_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """The caller's number for this call, repeated in its answer. No other unanswered call of the stream may have it."""
@@ -923,6 +1149,10 @@ class SessionCall(_message.Message):
     def commit(self) -> _offset_pb2.OffsetCommitRequest:
         """As OffsetService.OffsetCommit."""
 
+    @_builtins.property
+    def consumer_heartbeat(self) -> Global___ConsumerGroupHeartbeatRequest:
+        """As GroupService.ConsumerGroupHeartbeat."""
+
     def __init__(
         self,
         *,
@@ -932,13 +1162,14 @@ class SessionCall(_message.Message):
         heartbeat: Global___HeartbeatRequest | None = ...,
         leave: Global___LeaveGroupRequest | None = ...,
         commit: _offset_pb2.OffsetCommitRequest | None = ...,
+        consumer_heartbeat: Global___ConsumerGroupHeartbeatRequest | None = ...,
         traceparent: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "request", b"request", "sync", b"sync"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "consumer_heartbeat", b"consumer_heartbeat", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "request", b"request", "sync", b"sync"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "number", b"number", "request", b"request", "sync", b"sync", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "consumer_heartbeat", b"consumer_heartbeat", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "number", b"number", "request", b"request", "sync", b"sync", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["join", "sync", "heartbeat", "leave", "commit"]  # noqa: Y015
+    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["join", "sync", "heartbeat", "leave", "commit", "consumer_heartbeat"]  # noqa: Y015
     _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...
 
@@ -1039,6 +1270,7 @@ class SessionAnswer(_message.Message):
     LEAVE_FIELD_NUMBER: _builtins.int
     COMMIT_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    CONSUMER_HEARTBEAT_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number of the call."""
     @_builtins.property
@@ -1065,6 +1297,10 @@ class SessionAnswer(_message.Message):
     def status(self) -> Global___SessionStatus:
         """To any call that ended without a response."""
 
+    @_builtins.property
+    def consumer_heartbeat(self) -> Global___ConsumerGroupHeartbeatResponse:
+        """To a heartbeat of the heartbeat protocol."""
+
     def __init__(
         self,
         *,
@@ -1075,12 +1311,13 @@ class SessionAnswer(_message.Message):
         leave: Global___LeaveGroupResponse | None = ...,
         commit: _offset_pb2.OffsetCommitResponse | None = ...,
         status: Global___SessionStatus | None = ...,
+        consumer_heartbeat: Global___ConsumerGroupHeartbeatResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "response", b"response", "status", b"status", "sync", b"sync"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "consumer_heartbeat", b"consumer_heartbeat", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "response", b"response", "status", b"status", "sync", b"sync"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "number", b"number", "response", b"response", "status", b"status", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "consumer_heartbeat", b"consumer_heartbeat", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "number", b"number", "response", b"response", "status", b"status", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["join", "sync", "heartbeat", "leave", "commit", "status"]  # noqa: Y015
+    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["join", "sync", "heartbeat", "leave", "commit", "status", "consumer_heartbeat"]  # noqa: Y015
     _WhichOneofArgType_response: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_response) -> _WhichOneofReturnType_response | None: ...
 

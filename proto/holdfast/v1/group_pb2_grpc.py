@@ -55,6 +55,11 @@ class GroupServiceStub(object):
                 request_serializer=holdfast_dot_v1_dot_group__pb2.HeartbeatBatch.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_group__pb2.HeartbeatBatchResponse.FromString,
                 _registered_method=True)
+        self.ConsumerGroupHeartbeat = channel.unary_unary(
+                '/holdfast.v1.GroupService/ConsumerGroupHeartbeat',
+                request_serializer=holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatResponse.FromString,
+                _registered_method=True)
         self.LeaveGroup = channel.unary_unary(
                 '/holdfast.v1.GroupService/LeaveGroup',
                 request_serializer=holdfast_dot_v1_dot_group__pb2.LeaveGroupRequest.SerializeToString,
@@ -99,6 +104,14 @@ class GroupServiceServicer(object):
 
     def HeartbeatStream(self, request_iterator, context):
         """Heartbeats of many members on one stream. The service also pushes on it what cannot wait for a heartbeat.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ConsumerGroupHeartbeat(self, request, context):
+        """All that a member of the heartbeat protocol says (KIP-848): joins, acknowledges, leaves, and keeps its session
+        alive; the answer assigns. Never parked.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -149,6 +162,11 @@ def add_GroupServiceServicer_to_server(servicer, server):
                     servicer.HeartbeatStream,
                     request_deserializer=holdfast_dot_v1_dot_group__pb2.HeartbeatBatch.FromString,
                     response_serializer=holdfast_dot_v1_dot_group__pb2.HeartbeatBatchResponse.SerializeToString,
+            ),
+            'ConsumerGroupHeartbeat': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConsumerGroupHeartbeat,
+                    request_deserializer=holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatResponse.SerializeToString,
             ),
             'LeaveGroup': grpc.unary_unary_rpc_method_handler(
                     servicer.LeaveGroup,
@@ -275,6 +293,33 @@ class GroupService(object):
             '/holdfast.v1.GroupService/HeartbeatStream',
             holdfast_dot_v1_dot_group__pb2.HeartbeatBatch.SerializeToString,
             holdfast_dot_v1_dot_group__pb2.HeartbeatBatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConsumerGroupHeartbeat(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.GroupService/ConsumerGroupHeartbeat',
+            holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatRequest.SerializeToString,
+            holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -4,8 +4,9 @@ isort:skip_file
 Membership: join, synchronise, heartbeat and leave a group.
 
 Messages have the fields of Apache Kafka's schemas (JoinGroup 9, SyncGroup 5, Heartbeat 4, LeaveGroup 5,
-FindCoordinator 6) in snake_case. Kafka's null is an unset `optional`; a null array is an empty one. Throttling is
-left out. All times are milliseconds.
+FindCoordinator 6, ConsumerGroupHeartbeat 1) in snake_case. Kafka's null is an unset `optional`; a null array is an
+empty one, except in ConsumerGroupHeartbeat, where the two differ, and where topics stand by name in place of their
+ids. Throttling is left out. All times are milliseconds.
 """
 
 from collections import abc as _abc
@@ -46,6 +47,10 @@ class GroupServiceStub:
     """Keeps one member's session alive."""
     HeartbeatStream: _grpc.StreamStreamMultiCallable[_group_pb2.HeartbeatBatch, _group_pb2.HeartbeatBatchResponse]
     """Heartbeats of many members on one stream. The service also pushes on it what cannot wait for a heartbeat."""
+    ConsumerGroupHeartbeat: _grpc.UnaryUnaryMultiCallable[_group_pb2.ConsumerGroupHeartbeatRequest, _group_pb2.ConsumerGroupHeartbeatResponse]
+    """All that a member of the heartbeat protocol says (KIP-848): joins, acknowledges, leaves, and keeps its session
+    alive; the answer assigns. Never parked.
+    """
     LeaveGroup: _grpc.UnaryUnaryMultiCallable[_group_pb2.LeaveGroupRequest, _group_pb2.LeaveGroupResponse]
     """Removes members at once, several in one call."""
     FindCoordinator: _grpc.UnaryUnaryMultiCallable[_group_pb2.FindCoordinatorRequest, _group_pb2.FindCoordinatorResponse]
@@ -69,6 +74,10 @@ class GroupServiceAsyncStub(GroupServiceStub):
     """Keeps one member's session alive."""
     HeartbeatStream: _aio.StreamStreamMultiCallable[_group_pb2.HeartbeatBatch, _group_pb2.HeartbeatBatchResponse]  # type: ignore[assignment]
     """Heartbeats of many members on one stream. The service also pushes on it what cannot wait for a heartbeat."""
+    ConsumerGroupHeartbeat: _aio.UnaryUnaryMultiCallable[_group_pb2.ConsumerGroupHeartbeatRequest, _group_pb2.ConsumerGroupHeartbeatResponse]  # type: ignore[assignment]
+    """All that a member of the heartbeat protocol says (KIP-848): joins, acknowledges, leaves, and keeps its session
+    alive; the answer assigns. Never parked.
+    """
     LeaveGroup: _aio.UnaryUnaryMultiCallable[_group_pb2.LeaveGroupRequest, _group_pb2.LeaveGroupResponse]  # type: ignore[assignment]
     """Removes members at once, several in one call."""
     FindCoordinator: _aio.UnaryUnaryMultiCallable[_group_pb2.FindCoordinatorRequest, _group_pb2.FindCoordinatorResponse]  # type: ignore[assignment]
@@ -113,6 +122,16 @@ class GroupServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_group_pb2.HeartbeatBatchResponse], _abc.AsyncIterator[_group_pb2.HeartbeatBatchResponse]]:
         """Heartbeats of many members on one stream. The service also pushes on it what cannot wait for a heartbeat."""
+
+    @_abc_1.abstractmethod
+    def ConsumerGroupHeartbeat(
+        self,
+        request: _group_pb2.ConsumerGroupHeartbeatRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_group_pb2.ConsumerGroupHeartbeatResponse, _abc.Awaitable[_group_pb2.ConsumerGroupHeartbeatResponse]]:
+        """All that a member of the heartbeat protocol says (KIP-848): joins, acknowledges, leaves, and keeps its session
+        alive; the answer assigns. Never parked.
+        """
 
     @_abc_1.abstractmethod
     def LeaveGroup(

@@ -48,13 +48,17 @@ class StateRecord(_message.Message):
     REBALANCE_FIELD_NUMBER: _builtins.int
     ACL_FIELD_NUMBER: _builtins.int
     REVOCATION_FIELD_NUMBER: _builtins.int
+    CONSUMER_MEMBER_FIELD_NUMBER: _builtins.int
+    CONSUMER_TARGET_FIELD_NUMBER: _builtins.int
+    CONSUMER_REGEX_FIELD_NUMBER: _builtins.int
     schema_version: _builtins.int
     """Version of this schema that the record was written with, from 1."""
     @_builtins.property
     def key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What the record is about: nothing (cluster); group id (group; settings, where empty means the cluster's); group id,
         member id (member); group id, topic, partition (offset); topic (topic); principal, group id, request id (request);
-        group id, number (rebalance); principal, role, kind, name (acl); fingerprint (revocation).
+        group id, number (rebalance); group id, member id (consumer_member, consumer_target); group id, expression
+        (consumer_regex); principal, role, kind, name (acl); fingerprint (revocation).
         """
 
     @_builtins.property
@@ -97,6 +101,18 @@ class StateRecord(_message.Message):
     def revocation(self) -> _events_pb2.Revocation:
         """A revoked certificate."""
 
+    @_builtins.property
+    def consumer_member(self) -> Global___ConsumerMemberState:
+        """A member of a group of the heartbeat protocol."""
+
+    @_builtins.property
+    def consumer_target(self) -> _events_pb2.MemberTarget:
+        """What a member of the heartbeat protocol is to own; its key is the member's."""
+
+    @_builtins.property
+    def consumer_regex(self) -> Global___ResolvedRegexState:
+        """What a regular expression of a group matches; its key is group id, expression."""
+
     def __init__(
         self,
         *,
@@ -112,12 +128,15 @@ class StateRecord(_message.Message):
         rebalance: Global___RebalanceState | None = ...,
         acl: _events_pb2.Acl | None = ...,
         revocation: _events_pb2.Revocation | None = ...,
+        consumer_member: Global___ConsumerMemberState | None = ...,
+        consumer_target: _events_pb2.MemberTarget | None = ...,
+        consumer_regex: Global___ResolvedRegexState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "group", b"group", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "revocation", b"revocation", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "consumer_member", b"consumer_member", "consumer_regex", b"consumer_regex", "consumer_target", b"consumer_target", "group", b"group", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "revocation", b"revocation", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "group", b"group", "key", b"key", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "revocation", b"revocation", "schema_version", b"schema_version", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "consumer_member", b"consumer_member", "consumer_regex", b"consumer_regex", "consumer_target", b"consumer_target", "group", b"group", "key", b"key", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "revocation", b"revocation", "schema_version", b"schema_version", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["cluster", "group", "member", "offset", "topic", "settings", "request", "rebalance", "acl", "revocation"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["cluster", "group", "member", "offset", "topic", "settings", "request", "rebalance", "acl", "revocation", "consumer_member", "consumer_target", "consumer_regex"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -447,6 +466,7 @@ class GroupState(_message.Message):
     PREDECESSORS_UNTIL_MS_FIELD_NUMBER: _builtins.int
     QUARANTINED_FIELD_NUMBER: _builtins.int
     CLASSIC_FIELD_NUMBER: _builtins.int
+    CONSUMER_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     """Its id."""
     state: _builtins.str
@@ -532,6 +552,10 @@ class GroupState(_message.Message):
     def classic(self) -> Global___ClassicGroupState:
         """The classic protocol."""
 
+    @_builtins.property
+    def consumer(self) -> Global___ConsumerGroupState:
+        """The heartbeat protocol."""
+
     def __init__(
         self,
         *,
@@ -551,10 +575,11 @@ class GroupState(_message.Message):
         predecessors_until_ms: _builtins.int = ...,
         quarantined: _builtins.str = ...,
         classic: Global___ClassicGroupState | None = ...,
+        consumer: Global___ConsumerGroupState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "body", b"body", "classic", b"classic", "leader", b"leader", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "body", b"body", "classic", b"classic", "consumer", b"consumer", "leader", b"leader", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "body", b"body", "classic", b"classic", "generation", b"generation", "group_id", b"group_id", "group_type", b"group_type", "initial", b"initial", "leader", b"leader", "predecessors_until_ms", b"predecessors_until_ms", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type", "quarantined", b"quarantined", "rejoined", b"rejoined", "round_timeout_ms", b"round_timeout_ms", "seq", b"seq", "state", b"state", "state_since_ms", b"state_since_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "body", b"body", "classic", b"classic", "consumer", b"consumer", "generation", b"generation", "group_id", b"group_id", "group_type", b"group_type", "initial", b"initial", "leader", b"leader", "predecessors_until_ms", b"predecessors_until_ms", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type", "quarantined", b"quarantined", "rejoined", b"rejoined", "round_timeout_ms", b"round_timeout_ms", "seq", b"seq", "state", b"state", "state_since_ms", b"state_since_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__leader: _TypeAlias = _typing.Literal["leader"]  # noqa: Y015
     _WhichOneofArgType__leader: _TypeAlias = _typing.Literal["_leader", b"_leader"]  # noqa: Y015
@@ -562,7 +587,7 @@ class GroupState(_message.Message):
     _WhichOneofArgType__protocol_name: _TypeAlias = _typing.Literal["_protocol_name", b"_protocol_name"]  # noqa: Y015
     _WhichOneofReturnType__protocol_type: _TypeAlias = _typing.Literal["protocol_type"]  # noqa: Y015
     _WhichOneofArgType__protocol_type: _TypeAlias = _typing.Literal["_protocol_type", b"_protocol_type"]  # noqa: Y015
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["classic"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["classic", "consumer"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__leader) -> _WhichOneofReturnType__leader | None: ...
@@ -725,6 +750,221 @@ class MemberState(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__instance_id) -> _WhichOneofReturnType__instance_id | None: ...
 
 Global___MemberState: _TypeAlias = MemberState  # noqa: Y015
+
+@_typing.final
+class ConsumerGroupState(_message.Message):
+    """The body of a group of the heartbeat protocol, without its members, targets and regular expressions. Its state is
+    never stored: it follows from the members.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ASSIGNMENT_EPOCH_FIELD_NUMBER: _builtins.int
+    TARGET_MS_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    PREDECESSORS_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    REGEXES_MS_FIELD_NUMBER: _builtins.int
+    REGEXES_INDEX_FIELD_NUMBER: _builtins.int
+    assignment_epoch: _builtins.int
+    """The group epoch that the target answers."""
+    target_ms: _builtins.int
+    """Log time of the target; -1: none since there were members."""
+    digest: _builtins.bytes
+    """Digest of the topics that the group subscribes to, at the last epoch."""
+    predecessors_until_ms: _builtins.int
+    """Until when, in log time, a removed member may still act on an old grant."""
+    regexes_ms: _builtins.int
+    """Log time of the last search for topics of regular expressions that found something new; -1: none did."""
+    regexes_index: _builtins.int
+    """Entry that created the newest topic that this search looked at."""
+    def __init__(
+        self,
+        *,
+        assignment_epoch: _builtins.int = ...,
+        target_ms: _builtins.int = ...,
+        digest: _builtins.bytes = ...,
+        predecessors_until_ms: _builtins.int = ...,
+        regexes_ms: _builtins.int = ...,
+        regexes_index: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment_epoch", b"assignment_epoch", "digest", b"digest", "predecessors_until_ms", b"predecessors_until_ms", "regexes_index", b"regexes_index", "regexes_ms", b"regexes_ms", "target_ms", b"target_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsumerGroupState: _TypeAlias = ConsumerGroupState  # noqa: Y015
+
+@_typing.final
+class ResolvedRegexState(_message.Message):
+    """What a regular expression of a group matches."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REGEX_FIELD_NUMBER: _builtins.int
+    TOPICS_FIELD_NUMBER: _builtins.int
+    regex: _builtins.str
+    """The expression."""
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The topics, sorted."""
+
+    def __init__(
+        self,
+        *,
+        regex: _builtins.str = ...,
+        topics: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["regex", b"regex", "topics", b"topics"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResolvedRegexState: _TypeAlias = ResolvedRegexState  # noqa: Y015
+
+@_typing.final
+class HoldingState(_message.Message):
+    """Partitions of one topic that a member owns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    GRANTED_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """The topic."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The partitions, sorted."""
+
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """As many: the epoch at which the member got each."""
+
+    @_builtins.property
+    def granted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """As many: the entry that granted each."""
+
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        partitions: _abc.Iterable[_builtins.int] | None = ...,
+        epochs: _abc.Iterable[_builtins.int] | None = ...,
+        granted: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "granted", b"granted", "partitions", b"partitions", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoldingState: _TypeAlias = HoldingState  # noqa: Y015
+
+@_typing.final
+class ConsumerMemberState(_message.Message):
+    """A member of a group of the heartbeat protocol."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_HOST_FIELD_NUMBER: _builtins.int
+    RACK_ID_FIELD_NUMBER: _builtins.int
+    REBALANCE_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    TOPICS_FIELD_NUMBER: _builtins.int
+    REGEX_FIELD_NUMBER: _builtins.int
+    SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
+    JOINED_SEQ_FIELD_NUMBER: _builtins.int
+    SINCE_MS_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    PREVIOUS_EPOCH_FIELD_NUMBER: _builtins.int
+    OWNED_FIELD_NUMBER: _builtins.int
+    REVOKING_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    PREDECESSOR_MS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """Its id."""
+    instance_id: _builtins.str
+    """Set for a static member."""
+    client_id: _builtins.str
+    """The caller's name."""
+    client_host: _builtins.str
+    """The address that it spoke from."""
+    rack_id: _builtins.str
+    """Where it runs."""
+    rebalance_timeout_ms: _builtins.int
+    """How long it may take to give partitions up."""
+    regex: _builtins.str
+    """The regular expression that it wants topics by; empty: none."""
+    server_assignor: _builtins.str
+    """The assignor that it would have; empty: any."""
+    joined_seq: _builtins.int
+    """The group's record of its joining, which gives members an order."""
+    since_ms: _builtins.int
+    """Log time at which this member id took its place."""
+    epoch: _builtins.int
+    """Its epoch; -2: its process has stopped, and its place is kept."""
+    previous_epoch: _builtins.int
+    """The epoch before the last step towards its target."""
+    waiting: _builtins.bool
+    """Something of its target still belongs to others."""
+    predecessor_ms: _builtins.int
+    """How long an earlier holder may still act on its last grant."""
+    principal: _builtins.str
+    """Who it belongs to: the principal that joined."""
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The topics that it names, sorted."""
+
+    @_builtins.property
+    def owned(self) -> _containers.RepeatedCompositeFieldContainer[Global___HoldingState]:
+        """What it owns."""
+
+    @_builtins.property
+    def revoking(self) -> _containers.RepeatedCompositeFieldContainer[Global___HoldingState]:
+        """What it was asked to give up and still may own."""
+
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        instance_id: _builtins.str | None = ...,
+        client_id: _builtins.str = ...,
+        client_host: _builtins.str = ...,
+        rack_id: _builtins.str | None = ...,
+        rebalance_timeout_ms: _builtins.int = ...,
+        topics: _abc.Iterable[_builtins.str] | None = ...,
+        regex: _builtins.str = ...,
+        server_assignor: _builtins.str = ...,
+        joined_seq: _builtins.int = ...,
+        since_ms: _builtins.int = ...,
+        epoch: _builtins.int = ...,
+        previous_epoch: _builtins.int = ...,
+        owned: _abc.Iterable[Global___HoldingState] | None = ...,
+        revoking: _abc.Iterable[Global___HoldingState] | None = ...,
+        waiting: _builtins.bool = ...,
+        predecessor_ms: _builtins.int = ...,
+        principal: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "revoking", b"revoking", "server_assignor", b"server_assignor", "since_ms", b"since_ms", "topics", b"topics", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
+    _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
+    _WhichOneofReturnType__rack_id: _TypeAlias = _typing.Literal["rack_id"]  # noqa: Y015
+    _WhichOneofArgType__rack_id: _TypeAlias = _typing.Literal["_rack_id", b"_rack_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__instance_id) -> _WhichOneofReturnType__instance_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rack_id) -> _WhichOneofReturnType__rack_id | None: ...
+
+Global___ConsumerMemberState: _TypeAlias = ConsumerMemberState  # noqa: Y015
 
 @_typing.final
 class OffsetState(_message.Message):

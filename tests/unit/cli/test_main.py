@@ -16,6 +16,7 @@ from holdfast.cli.main import COMMANDS, Commands
 from holdfast.client._translate import arguments, call_arguments, offset_messages
 from holdfast.coordinator.classic.check import STATES
 from holdfast.coordinator.cluster.topics import TOPIC_NAME_LENGTH_MAX
+from holdfast.coordinator.consumer.transitions import ASSIGNING, RECONCILING
 from holdfast.coordinator.groups.lifecycle import GROUP_ID_LENGTH_MAX
 from holdfast.server.guard.item_bounds import OFFSETS_MAX
 from holdfast.server.translate.limits import TEXT_MAX
@@ -94,4 +95,4 @@ def test_names_and_calls_are_bounded_as_the_service_bounds_them() -> None:
     assert arguments.NAME_LENGTH_MAX == TOPIC_NAME_LENGTH_MAX
     assert names.TEXT_MAX == TEXT_MAX
     assert offset_messages.PARTITIONS_MAX == OFFSETS_MAX
-    assert set(call_arguments.GROUP_STATES) == STATES
+    assert set(call_arguments.GROUP_STATES) == STATES | {ASSIGNING, RECONCILING}

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 
+from holdfast.client._rpc.clock import boot_ms
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2, offset_pb2
 from holdfast.v1.admin_pb2_grpc import AdminServiceServicer, add_AdminServiceServicer_to_server
 from holdfast.v1.errors_pb2 import ErrorCode
 from holdfast.v1.group_pb2_grpc import GroupServiceServicer, add_GroupServiceServicer_to_server
 from holdfast.v1.offset_pb2_grpc import OffsetServiceServicer, add_OffsetServiceServicer_to_server
+from unit.client._session.consumer.coordinator import Coordinator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,6 +55,8 @@ class FakeGroup:
         self.commit_code: ErrorCode.ValueType = NONE
         self.commits_taken: int | None = None  # so many, and then no commit is answered any more
         self.commits_end_as: tuple[tuple[str, str], ...] = ()
+        self.commit_codes: list[ErrorCode.ValueType] = []  # of the next commits
+        self.consumers = Coordinator(in_place=True, interval_ms=20)  # the heartbeat protocol
         self.offsets: dict[tuple[str, int], tuple[int, str]] = {}
         self.requests: dict[str, list[Any]] = defaultdict(list)
         self.client_ids: set[str] = set()
@@ -165,6 +169,7 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
             "heartbeat": self.Heartbeat,
             "leave": self.LeaveGroup,
             "commit": self.OffsetCommit,
+            "consumer_heartbeat": self.ConsumerGroupHeartbeat,
         }[kind]
         own, answer = _CallContext(context), group_pb2.SessionAnswer(number=call.number)
         try:
@@ -212,6 +217,13 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
         if await self._elsewhere(context):
             return group_pb2.HeartbeatResponse(error_code=ErrorCode.ERROR_CODE_NOT_COORDINATOR)
         return self._heartbeat(request.member_id)
+
+    async def ConsumerGroupHeartbeat(self, request: Any, context: Any) -> Any:
+        await self.group.enter("ConsumerGroupHeartbeat", request, context)
+        if await self._elsewhere(context):
+            code = ErrorCode.ERROR_CODE_NOT_COORDINATOR
+            return group_pb2.ConsumerGroupHeartbeatResponse(error_code=code)
+        return self.group.consumers.answer(request, boot_ms())
 
     async def HeartbeatStream(self, requests: Any, context: Any) -> AsyncIterator[Any]:
         if not self.group.has_stream:
@@ -303,7 +315,8 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
                 await context.abort(
                     grpc.StatusCode.UNAVAILABLE, "no answer", self.group.commits_end_as
                 )
-        code = self.group.commit_code
+        codes = self.group.commit_codes
+        code = codes.pop(0) if codes else self.group.commit_code
         topics = []
         for topic in request.topics:
             for partition in topic.partitions:

@@ -15,6 +15,8 @@ import pytest
 from holdfast.cli.local_cluster.layout import CLIENT_FOLDER
 from holdfast.client import sync
 from holdfast.client.sync.threads import LoopThread
+from holdfast.coordinator.model.events import LevelRaised
+from holdfast.coordinator.model.levels import LEVEL_MAX
 from holdfast.server.security.certificates import issue, make_authority
 from unit.server.nodes import served
 
@@ -45,6 +47,7 @@ def node(directory: Path) -> Iterator[Served]:
     running = served(tls=tls)
     node = _NODE.run(running.__aenter__())
     try:
+        node.replica.slip_in("", LevelRaised(LEVEL_MAX))  # as a new cluster has it
         with sync.Admin(node.address) as admin:
             admin.create_topics({"documents": 4})
         yield node

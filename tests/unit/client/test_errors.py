@@ -14,6 +14,7 @@ from holdfast.client.errors import (
     HoldfastError,
     IllegalGeneration,
     IncompatibleServer,
+    InstanceInUse,
     OutcomeUnknown,
     RebalanceInProgress,
     Rejected,
@@ -50,7 +51,8 @@ def test_every_code_has_an_error_that_names_it_and_its_subject(
         ("NOT_COORDINATOR", Unavailable),
         ("COORDINATOR_LOAD_IN_PROGRESS", Unavailable),
         ("REQUEST_TIMED_OUT", OutcomeUnknown),
-        ("UNSUPPORTED_ASSIGNOR", Rejected),
+        ("UNRELEASED_INSTANCE_ID", InstanceInUse),
+        ("GROUP_DELETION_FAILED", Rejected),
     ],
 )
 def test_s5_the_class_says_whether_it_may_have_happened(

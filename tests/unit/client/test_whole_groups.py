@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter, defaultdict
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from harness.poll import until_async
 from holdfast.client import Admin, CooperativeAssignor, Member, Members, WeightedAssignor
@@ -50,6 +50,7 @@ class Diary:
     twice: list[tuple[int, str, str]] = field(default_factory=list)
     # Letting go takes its time: until this has held once. What is given away too early shows then.
     may_let_go: Callable[[], bool] = lambda: True
+    quick: ClassVar[dict[str, Any]] = QUICK
 
     def member(self, address: str, name: str, **settings: Any) -> Member:  # noqa: ANN401 - Member's own
         def assigned(partitions: Sequence[Partition]) -> None:
@@ -78,7 +79,7 @@ class Diary:
             on_assigned=assigned,
             on_revoked=revoked,
             on_lost=lambda partitions: gone(self.lost, partitions),
-            **(QUICK | settings),
+            **(self.quick | settings),
         )
 
     def has_leave(self) -> bool:

@@ -3,6 +3,7 @@
     HoldfastError
       Rejected                 the service refused; see `code`, `message`, `holder`
         Fenced                   another process holds this identity: stop, do not come back
+        InstanceInUse            another process holds this identity, and has not let go of it
         UnknownMember            the group does not know this member: join anew
         IllegalGeneration        the group has moved on: rejoin
         RebalanceInProgress      rejoin, then try again
@@ -77,6 +78,13 @@ class Fenced(Rejected):
     since: datetime | None = None
     age_ms: int | None = None
     takeovers: int = 0
+
+
+class InstanceInUse(Rejected):
+    """Another process (`holder`) held this instance id for as long as a session lasts: it lives.
+
+    Of the heartbeat protocol, where whoever comes later waits (UNRELEASED_INSTANCE_ID).
+    """
 
 
 class UnknownMember(Rejected):
@@ -214,6 +222,9 @@ _CLASSES: Mapping[ErrorCode.ValueType, type[Rejected]] = {
     ErrorCode.ERROR_CODE_GROUP_SUBSCRIBED_TO_TOPIC: TopicInUse,
     ErrorCode.ERROR_CODE_FENCED_MEMBER_EPOCH: IllegalGeneration,
     ErrorCode.ERROR_CODE_STALE_MEMBER_EPOCH: IllegalGeneration,
+    ErrorCode.ERROR_CODE_UNRELEASED_INSTANCE_ID: InstanceInUse,
+    ErrorCode.ERROR_CODE_UNSUPPORTED_ASSIGNOR: InvalidArgument,
+    ErrorCode.ERROR_CODE_INVALID_REGULAR_EXPRESSION: InvalidArgument,
 }
 
 _NOT_APPLIED = frozenset(

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from holdfast.coordinator.classic.state import ClassicGroup
-from holdfast.coordinator.model.access import ADMIN, DENY, GROUP, RANKS, rank
+from holdfast.coordinator.groups import principals
+from holdfast.coordinator.model.access import DENY
 from holdfast.coordinator.model.ids import InstanceId, MemberId, Principal
 from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
-    InstanceForbidden,
     Rejection,
     UnknownMemberId,
 )
@@ -62,10 +62,7 @@ def of_another(
         return None
     holder = group.body.instances.get(instance_id)
     owner = "" if holder is None else group.body.members[holder].principal
-    if owner in {"", principal}:
-        return None
-    rules = rank(state.acls, principal, GROUP, group.group_id) == RANKS[ADMIN]
-    return None if rules else InstanceForbidden(instance_id)
+    return principals.of_another(state, group.group_id, instance_id, owner, principal)
 
 
 def instance_meant(

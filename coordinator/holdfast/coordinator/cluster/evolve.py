@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.model.access import OPEN
 from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.levels import GROUP_TYPES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holdfast.coordinator.model.events import (
         AccessModeChanged,
         AclsChanged,
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
         TopicsDeleted,
         TopicSize,
     )
+    from holdfast.coordinator.model.ids import TopicName
     from holdfast.coordinator.model.state import State
 
 
@@ -45,18 +49,22 @@ def settings_changed(state: State, event: SettingsChanged, _record: Record) -> S
     return state._replace(settings=chosen)
 
 
-def topics_created(state: State, event: TopicsCreated, _record: Record) -> State:
-    """Add topics."""
-    return _with_sizes(state, event.topics)
+def topics_created(state: State, event: TopicsCreated, record: Record) -> State:
+    """Add topics; from level 2 on they tell when they were created."""
+    index = record.position.index if state.level >= GROUP_TYPES else 0
+    made = ((size.name, size._replace(created_index=index)) for size in event.topics)
+    return state._replace(topics=state.topics.update_all(made))
 
 
 def partitions_added(state: State, event: PartitionsAdded, _record: Record) -> State:
     """Set the new sizes of topics."""
-    return _with_sizes(state, event.topics)
+    return state._replace(topics=state.topics.update_all(_grown(state, event)))
 
 
-def _with_sizes(state: State, sizes: tuple[TopicSize, ...]) -> State:
-    return state._replace(topics=state.topics.update_all((size.name, size) for size in sizes))
+def _grown(state: State, event: PartitionsAdded) -> Iterator[tuple[TopicName, TopicSize]]:
+    for size in event.topics:
+        known = state.topics.get(size.name, size)
+        yield size.name, known._replace(num_partitions=size.num_partitions)
 
 
 def topics_deleted(state: State, event: TopicsDeleted, _record: Record) -> State:

@@ -19,6 +19,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from holdfast.coordinator.cluster import settings_consumer
+from holdfast.coordinator.cluster.setting import Broken
 from holdfast.coordinator.cluster.settings_catalogue import (
     CLUSTER,
     DEFAULT,
@@ -26,6 +28,7 @@ from holdfast.coordinator.cluster.settings_catalogue import (
     REGISTRY,
     Setting,
 )
+from holdfast.coordinator.cluster.settings_consumer import ConsumerSettings
 from holdfast.coordinator.model.rejections import InvalidConfig
 from holdfast.coordinator.model.state import Settings
 from holdfast.coordinator.model.usage import Usage
@@ -50,6 +53,8 @@ class GroupSettings(NamedTuple):
     assignment_bytes_max: int
     offset_metadata_max: int
     retention_ms: int
+    consumer: ConsumerSettings
+    """Those of the heartbeat protocol."""
 
     @property
     def metadata_pool(self) -> int:
@@ -98,7 +103,7 @@ class InForce(NamedTuple):
     """A setting with its value in force."""
 
     setting: Setting
-    value: int
+    value: int | str
     source: str
     """Where the value comes from."""
 
@@ -147,13 +152,16 @@ def largest_group(state: State) -> int:
     if not views.largest_group:
         groups = ("", *state.settings.groups)
         name = "group.max_size"
-        views.largest_group = max(in_force(state.settings, one, name).value for one in groups)
+        views.largest_group = max(number(state.settings, one, name) for one in groups)
     return views.largest_group
 
 
 def _group_view(settings: Settings, group_id: GroupId) -> GroupSettings:
     def value(name: str) -> int:
-        return in_force(settings, group_id, name).value
+        return number(settings, group_id, name)
+
+    def text(name: str) -> str:
+        return str(in_force(settings, group_id, name).value)
 
     return GroupSettings(
         min_session_timeout_ms=value("group.min_session_timeout_ms"),
@@ -164,12 +172,13 @@ def _group_view(settings: Settings, group_id: GroupId) -> GroupSettings:
         assignment_bytes_max=value("group.assignment_bytes_max"),
         offset_metadata_max=value("offset.metadata_max_bytes"),
         retention_ms=value("offsets.retention_minutes") * 60_000,
+        consumer=settings_consumer.view(value, text),
     )
 
 
 def _cluster_view(settings: Settings) -> ClusterSettings:
     def value(name: str) -> int:
-        return in_force(settings, "", name).value
+        return number(settings, "", name)
 
     return ClusterSettings(
         retention_check_interval_ms=value("offsets.retention_check_interval_ms"),
@@ -205,11 +214,16 @@ def in_force(settings: Settings, group_id: GroupId, name: str) -> InForce:
     setting = REGISTRY[name]
     own = settings.groups.get(group_id, _NOTHING).get(name) if group_id else None
     if own is not None:
-        return InForce(setting, int(own), GROUP)
+        return InForce(setting, setting.read(own), GROUP)
     common = settings.cluster.get(name)
     if common is not None:
-        return InForce(setting, int(common), CLUSTER)
+        return InForce(setting, setting.read(common), CLUSTER)
     return InForce(setting, setting.default, DEFAULT)
+
+
+def number(settings: Settings, group_id: GroupId, name: str) -> int:
+    """Return a setting in force that is a number. Raises as `in_force` does."""
+    return int(in_force(settings, group_id, name).value)
 
 
 _NOTHING: Final[PMap[str, str]] = PMap()
@@ -255,13 +269,8 @@ def _check_alone(change: SettingChange, group_id: GroupId) -> InvalidConfig | No
         return InvalidConfig(change.key, "holds for the cluster and cannot be set for one group")
     if change.value is None:
         return None
-    number = _number(change.value)
-    if number is None:
-        return InvalidConfig(change.key, f"{change.value[:40]!r} is not a whole number")
-    if not setting.least <= number <= setting.most:
-        bounds = f"{setting.least} to {setting.most} {setting.unit}"
-        return InvalidConfig(change.key, f"{number} is out of bounds: {bounds} are allowed")
-    return None
+    problem = setting.problem(change.value)
+    return None if problem is None else InvalidConfig(change.key, problem)
 
 
 def no_such(key: str) -> str:
@@ -273,35 +282,16 @@ def no_such(key: str) -> str:
     return f"{sentence} (did you mean {meant}?)" if meant else sentence
 
 
-DIGITS_MAX: Final = 40
-"""More than any bound has, and few enough to be read at no cost."""
-
-
-def _number(text: str) -> int | None:
-    digits = text.removeprefix("-")
-    readable = digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX
-    return int(text) if readable else None
-
-
-class _Broken(NamedTuple):
-    """Settings whose values do not fit together."""
-
-    names: tuple[str, ...]
-    problem: str
-
-
-def _check_together(settings: Settings, group_id: GroupId) -> Iterable[_Broken]:
+def _check_together(settings: Settings, group_id: GroupId) -> Iterable[Broken]:
     group, cluster = _group_view(settings, group_id), _cluster_view(settings)
     where = f" for group {group_id!r}" if group_id else ""
     if group.min_session_timeout_ms > group.max_session_timeout_ms:
         names = ("group.min_session_timeout_ms", "group.max_session_timeout_ms")
         low, high = group.min_session_timeout_ms, group.max_session_timeout_ms
-        yield _Broken(
-            names, f"the shortest session {low} ms would exceed the longest {high}{where}"
-        )
+        yield Broken(names, f"the shortest session {low} ms would exceed the longest {high}{where}")
     most = group.metadata_pool + group.assignment_pool
     if most > cluster.entry_bytes_max:
-        yield _Broken(
+        yield Broken(
             _SIZES,
             f"group.max_size {group.max_size} x (group.metadata_bytes_max "
             f"{group.metadata_bytes_max} + group.assignment_bytes_max "
@@ -310,13 +300,14 @@ def _check_together(settings: Settings, group_id: GroupId) -> Iterable[_Broken]:
         )
     named = group.max_size * MEMBER_BYTES + group.assignment_pool
     if named > cluster.entry_bytes_max:
-        yield _Broken(
+        yield Broken(
             _SIZES,
             f"group.max_size {group.max_size} x (group.assignment_bytes_max "
             f"{group.assignment_bytes_max} and {MEMBER_BYTES} for a member's ids) = {named} would "
             f"exceed log.entry_bytes_max {cluster.entry_bytes_max}{where}; lower one of them in "
             "the same call",
         )
+    yield from settings_consumer.broken(group.consumer, where)
 
 
 MEMBER_BYTES: Final = 400
@@ -330,7 +321,7 @@ _SIZES: Final = (
 )
 
 
-def _blame(broken: Iterable[_Broken], key: str) -> InvalidConfig | None:
+def _blame(broken: Iterable[Broken], key: str) -> InvalidConfig | None:
     """Refuse a change that takes part in a relation that does not hold; else return None."""
     problem = next((found.problem for found in broken if key in found.names), None)
     return None if problem is None else InvalidConfig(key, problem)

@@ -1,41 +1,26 @@
 """The settings that the log keeps (S23): one entry each, and nothing else.
 
-Every value is a whole number. Names are Kafka's where Kafka has the setting: its first dot parts
+Names are Kafka's where Kafka has the setting: its first dot parts
 the table from the key, the others become underscores. Knows no rules between settings; those are in
 `settings`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator.cluster.setting import CLUSTER, DEFAULT, GROUP, Setting
+from holdfast.coordinator.cluster.settings_consumer import OF_CONSUMERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CLUSTER: Final = "cluster"
-GROUP: Final = "group"
-DEFAULT: Final = "default"
-"""Where a value comes from; the first two are also the widest scope in which it may be set."""
+__all__ = ["CLUSTER", "DEFAULT", "GROUP", "REGISTRY", "Setting"]
 
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
 _MIB: Final = 1 << 20
 _DAY_MS: Final = 24 * 3_600_000
-
-
-class Setting(NamedTuple):
-    """One setting."""
-
-    name: str
-    scope: str
-    default: int
-    least: int
-    """The smallest value that is allowed."""
-    most: int
-    """The largest value that is allowed."""
-    unit: str
-    kafka_name: str
-    documentation: str
 
 
 _ALL: Final = (
@@ -344,5 +329,7 @@ _ALL: Final = (
     ),
 )
 
-REGISTRY: Final[Mapping[str, Setting]] = {setting.name: setting for setting in _ALL}
+REGISTRY: Final[Mapping[str, Setting]] = {
+    setting.name: setting for setting in (*_ALL, *OF_CONSUMERS)
+}
 """All settings by name."""

@@ -7,6 +7,7 @@ before it did. There are no rules here, only the ways to build a decision.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.groups.group_type import GroupType, Rules
@@ -22,7 +23,7 @@ from holdfast.coordinator.model.ids import (
     Principal,
     RequestId,
 )
-from holdfast.coordinator.model.levels import SINCE
+from holdfast.coordinator.model.levels import VARYING, level_of
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.model.usage import NOTHING, Usage
@@ -41,6 +42,17 @@ class Mark(NamedTuple):
     found: Group[Any] | None
     proposed: int
     effects: int
+    deferred: int
+
+
+class Deferred(NamedTuple):
+    """The rest of a command, on whose behalf it is done, and of which member."""
+
+    member_id: MemberId
+    command: str
+    principal: Principal
+    request_id: RequestId
+    finish: Callable[[], None]
 
 
 class Draft:
@@ -57,6 +69,7 @@ class Draft:
         "_command",
         "_principal",
         "_request_id",
+        "deferred",
         "effects",
         "found",
         "group_id",
@@ -84,11 +97,32 @@ class Draft:
         self.found = state.groups.get(group_id)
         self.proposed: list[Proposed] = []
         self.effects: list[Effect] = []
+        self.deferred: list[Deferred] = []
+        """What waits for the batch to close, so that it is done once for all its commands."""
         self.serve("")
 
     def serve(self, command: str, principal: Principal = "", request_id: RequestId = "") -> None:
         """Set the cause of the events that follow: this command of this caller."""
         self._command, self._principal, self._request_id = command, principal, request_id
+
+    def defer(self, member_id: MemberId, finish: Callable[[], None]) -> None:
+        """Have the command that is served, and that a member sent, finished as the batch closes."""
+        told = self._command, self._principal, self._request_id
+        self.deferred.append(Deferred(member_id, *told, finish))
+
+    def close(self) -> None:
+        """Finish what waits for the batch to close, in order."""
+        served = self._command, self._principal, self._request_id
+        waiting, self.deferred = self.deferred, []
+        for _, command, principal, request_id, finish in waiting:
+            self.serve(command, principal, request_id)
+            finish()
+        self.serve(*served)
+
+    def settle(self, member_id: MemberId) -> None:
+        """Finish what waits, if something of this member does: what follows comes after it."""
+        if any(each.member_id == member_id for each in self.deferred):
+            self.close()
 
     def decision(self) -> Decision:
         """Return what was chosen so far."""
@@ -97,7 +131,7 @@ class Draft:
 
     def mark(self) -> Mark:
         """Remember this moment."""
-        counts = len(self.proposed), len(self.effects)
+        counts = len(self.proposed), len(self.effects), len(self.deferred)
         return Mark(self.state, self.volatile, self.found, *counts)
 
     def back_to(self, mark: Mark) -> None:
@@ -105,6 +139,7 @@ class Draft:
         self.state, self.volatile, self.found = mark.state, mark.volatile, mark.found
         del self.proposed[mark.proposed :]
         del self.effects[mark.effects :]
+        del self.deferred[mark.deferred :]
 
     @property
     def group(self) -> Group[Any]:
@@ -124,7 +159,7 @@ class Draft:
         Raises InvariantBroken for an event that the level in force does not hold; its decider must
         refuse the command (`levels.too_low`).
         """
-        if type(event) in SINCE:
+        if type(event) in VARYING:
             self._check_level(event)
         before = self.found
         proposed = Proposed(event, Cause(rule, self._command), self._principal, self._request_id)
@@ -137,8 +172,8 @@ class Draft:
 
     def _check_level(self, event: Event) -> None:
         """Keep off the log what a node at the level in force could not read (S3)."""
-        if type(event) is not LevelRaised and SINCE[type(event)] > self.state.level:
-            problem = f"{type(event).__name__} needs level {SINCE[type(event)]}"
+        if type(event) is not LevelRaised and level_of(event) > self.state.level:
+            problem = f"{type(event).__name__} needs level {level_of(event)}"
             raise InvariantBroken("S3", f"{problem}, but level {self.state.level} is in force")
 
     def _fold(self, proposed: Proposed, before: Group[Any] | None) -> None:

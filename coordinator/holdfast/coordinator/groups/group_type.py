@@ -11,10 +11,15 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from holdfast.coordinator.model.described import DescribedBody, DescribedMember, Identity
+from holdfast.coordinator.model.described import (
+    DescribedBody,
+    DescribedConsumerGroup,
+    DescribedMember,
+    Identity,
+)
 from holdfast.coordinator.model.events import Event, GroupEvent, Record
 from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId, Principal, TopicName
-from holdfast.coordinator.model.rejections import Rejection
+from holdfast.coordinator.model.rejections import InconsistentGroupProtocol, Rejection
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.model.stored_replies import StoredReply
@@ -24,7 +29,7 @@ from holdfast.coordinator.model.volatile import Volatile
 from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired
+    from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired, InstallRegexes
 
 
 D = TypeVar("D")
@@ -37,6 +42,35 @@ class Fetcher(NamedTuple):
     """None: an onlooker."""
     member_epoch: int = -1
     """Below 0: not to be checked."""
+
+
+class Beside(NamedTuple):
+    """What a type stores in records of their own, beside its members."""
+
+    kind: type[Any]
+    """The class of the values."""
+    letter: str
+    """What their keys in a store begin with; no other kind of record has it."""
+    field: str
+    """Their field in StateRecord."""
+    of: Callable[[Group[Any]], PMap[str, Any]]
+    """Those of a group; their keys follow its id."""
+
+
+def _other_type(group: Group[Any], _command: object) -> Rejection:
+    return InconsistentGroupProtocol(f"the group is of type {group.group_type!r}")
+
+
+def _nothing_to_install(_draft: object, _command: object) -> None:
+    """Do nothing: the type asks for no search."""
+
+
+def _never_rests(_group: object, _member_id: object) -> bool:
+    return False
+
+
+def _nobody_uses(_group: object) -> tuple[tuple[str, Principal], ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +87,7 @@ class GroupType(Generic[D]):
     """The class of its members."""
     restore: Callable[[Any, Iterable[Any]], Any]
     """Makes the maps of a body, which are not stored, from the rest of the body and all members,
-    which are stored one by one, in any order."""
+    and what is beside them, which are stored one by one, in any order."""
 
     # Commands, by their classes.
     heartbeats: tuple[type, ...]
@@ -128,8 +162,8 @@ class GroupType(Generic[D]):
     # Descriptions for people.
     describe: Callable[[Group[Any]], DescribedBody]
     """What is shown of the group beside what all groups have (K-K2)."""
-    describe_member: Callable[[State, Group[Any], Any], DescribedMember]
-    """What is shown of a member."""
+    describe_member: Callable[[State, Group[Any], Any], DescribedMember] | None
+    """What is shown of a member; None: DescribeGroups knows no group of the type (K-K3)."""
     seniority: Callable[[Any], int]
     """The key by which members are sorted."""
     identify: Callable[[Any], Identity]
@@ -138,15 +172,39 @@ class GroupType(Generic[D]):
     """A member's assignment as bytes, or the last one, if that was abandoned (K-D10): projections
     find by it what moved in a rebalance."""
 
+    # What not every type has.
+    first_generation: int = 0
+    """Of a new group."""
+    derived: Callable[[Group[Any]], str] | None = None
+    """The state of a group, if it follows from the rest and is never stored; `target` then only
+    says which events may happen."""
+    beside: tuple[Beside, ...] = ()
+    """What has records of its own beside the members."""
+    misplaced: Callable[[Group[Any], Any], Rejection] = _other_type
+    """Why one of `heartbeats` or `calls` is refused by a group of another type, which it gets."""
+    install: Callable[[D, InstallRegexes], None] = _nothing_to_install
+    """Takes what a search of the node has found."""
+    regex_users: Callable[[Group[Any]], Iterable[tuple[str, Principal]]] = _nobody_uses
+    """The regular expressions of members, each with the principal whose member it is (K-P9)."""
+    rests: Callable[[Group[Any], MemberId], bool] = _never_rests
+    """Whether a member's next plain heartbeat has the answer of the last one until an event says
+    otherwise: one that names the member, that all members depend on, or that changes topics,
+    settings or rights."""
+    describe_whole: Callable[[State, Group[Any]], DescribedConsumerGroup] | None = None
+    """What ConsumerGroupDescribe shows; None: it knows no group of the type (K-K6)."""
+
     _answered: frozenset[type] = field(init=False)
     """The classes of `heartbeats` and `calls`."""
     _taken: frozenset[type] = field(init=False)
     """The classes of all commands that it decides; each command is looked up here."""
+    records: tuple[type, ...] = field(init=False)
+    """The classes of its members, and of what is beside them."""
 
     def __post_init__(self) -> None:
         """Collect the classes once."""
         object.__setattr__(self, "_answered", frozenset(self.heartbeats + self.calls))
         object.__setattr__(self, "_taken", self._answered | frozenset(self.one_shots))
+        object.__setattr__(self, "records", (self.member, *(each.kind for each in self.beside)))
 
     def answers(self, command: object) -> bool:
         """Return whether a command of this class is a call or a heartbeat of the type."""

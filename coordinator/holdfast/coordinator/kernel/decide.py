@@ -52,6 +52,7 @@ from holdfast.coordinator.model.commands import (
     FormCluster,
     GrantAdmin,
     Growing,
+    InstallRegexes,
     OneShot,
     RaiseLevel,
     RaiseRecoveryNumber,
@@ -60,7 +61,6 @@ from holdfast.coordinator.model.commands import (
 )
 from holdfast.coordinator.model.effects import Decision
 from holdfast.coordinator.model.ids import GroupId
-from holdfast.coordinator.model.rejections import InconsistentGroupProtocol
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.stored_replies import StoredReply
@@ -69,15 +69,11 @@ from holdfast.coordinator.model.volatile import Volatile
 from holdfast.coordinator.offsets import commits
 from holdfast.coordinator.structures.copies import with_one
 
+_UnaskedOfCluster: TypeAlias = (
+    FormCluster | GrantAdmin | SealSegment | CutHistory | RaiseRecoveryNumber
+)
 _Unasked: TypeAlias = (
-    DeadlineFired
-    | CallBroken
-    | ExpireOffsets
-    | FormCluster
-    | GrantAdmin
-    | SealSegment
-    | CutHistory
-    | RaiseRecoveryNumber
+    DeadlineFired | CallBroken | InstallRegexes | ExpireOffsets | _UnaskedOfCluster
 )
 """Commands of the node itself: nobody waits for an answer."""
 
@@ -119,6 +115,7 @@ def decide_all(
         _decide(draft, command)
         if draft.found is None and group_id:
             draft.blank()
+    draft.close()
     return draft.decision()
 
 
@@ -158,8 +155,7 @@ def _decide(draft: Draft, command: Command) -> None:
     if kind is not None and isinstance(command, kind.heartbeats):
         kind.call(draft, command)
     elif kind is None and group_types.is_of_a_type(command):
-        other = InconsistentGroupProtocol(f"the group is of type {draft.group.group_type!r}")
-        draft.answer(caller.call, refusals.of_call(command, other))
+        draft.answer(caller.call, refusals.misplaced(draft.group, command))
     else:
         _decide_growing(draft, cast("Growing", command), kind)
 
@@ -185,10 +181,18 @@ def _decide_internal(draft: Draft, command: _Unasked) -> None:
     match command:
         case DeadlineFired():
             type_of(draft.found).fired(draft, command)
+        case InstallRegexes():
+            type_of(draft.found).install(draft, command)
         case CallBroken():
             type_of(draft.found).call_broken(draft, command.call)
         case ExpireOffsets():
             commits.expire(draft, command)
+        case _:
+            _decide_of_cluster(draft, command)
+
+
+def _decide_of_cluster(draft: Draft, command: _UnaskedOfCluster) -> None:
+    match command:
         case FormCluster():
             if topics.form(draft, command):
                 access.form(draft, command)

@@ -21,6 +21,7 @@ from holdfast.coordinator.model.events import (
     AclsChanged,
     BackupVerified,
     ClusterFormed,
+    GroupCreated,
     GroupDeleted,
     GroupEvent,
     HistoryCut,
@@ -226,6 +227,8 @@ def evolve_group(group: Group[Any] | None, event: GroupEvent, record: Record) ->
         return None
     fold = OFFSETS.get(type(event)) or kind.evolve
     changed = fold(group, event, record)
+    if kind.derived is not None:
+        to = kind.derived(changed)
     counted = _counted(changed, record.position.index, record.group_seq)
     if to == group.state:
         return counted
@@ -235,6 +238,7 @@ def evolve_group(group: Group[Any] | None, event: GroupEvent, record: Record) ->
 def _created(event: GroupEvent, record: Record) -> Group[Any] | None:
     """Return a new group. Raises InvariantBroken for an event of a group that does not exist."""
     type_of(None).target(ABSENT, event)
-    return new_group(record.group_id)._replace(
+    group_type = event.group_type if isinstance(event, GroupCreated) else ""
+    return new_group(record.group_id, group_type)._replace(
         version=record.position.index, seq=record.group_seq, state_since_ms=record.log_time_ms
     )

@@ -1,7 +1,7 @@
 """The table of group types: the only place that knows which there are.
 
-A group's events and commands belong to its type. The first event of a group names no type, so a
-group that does not exist yet is classic.
+A group's events and commands belong to its type. The first event of a group may name it; without
+a name, and for the first simple commit, a group is classic.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator.classic.group_type import CLASSIC
+from holdfast.coordinator.consumer.group_type import CONSUMER_TYPE
 from holdfast.coordinator.model.state import Group
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from holdfast.coordinator.groups.group_type import GroupType
     from holdfast.coordinator.model.ids import GroupId
 
-TYPES: dict[str, GroupType[Draft]] = {CLASSIC.name: CLASSIC}
+TYPES: dict[str, GroupType[Draft]] = {
+    CLASSIC.name: CLASSIC,
+    CONSUMER_TYPE.name: CONSUMER_TYPE,
+}
 
 
 def type_of(group: Group[Any] | None) -> GroupType[Draft]:
@@ -24,9 +28,13 @@ def type_of(group: Group[Any] | None) -> GroupType[Draft]:
     return CLASSIC if group is None else TYPES[group.group_type]
 
 
-def new_group(group_id: GroupId) -> Group[Any]:
-    """Return a new group, as the first commit or join makes it."""
-    return Group(group_id, CLASSIC.name, CLASSIC.body())
+def new_group(group_id: GroupId, group_type: str = "") -> Group[Any]:
+    """Return a new group, as its first event makes it; "" is the classic type.
+
+    Raises KeyError for a type that there is not.
+    """
+    kind = TYPES[group_type or CLASSIC.name]
+    return Group(group_id, kind.name, kind.body(), generation=kind.first_generation)
 
 
 def for_command(group: Group[Any] | None, command: object) -> GroupType[Draft] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import GROUP, REGISTRY
 from holdfast.coordinator.kernel.group_types import type_of
+from holdfast.coordinator.model.described import DescribedConsumerGroup
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidConfig, Rejection
 from holdfast.coordinator.model.state import DEAD, Group, State
@@ -80,17 +81,27 @@ def describe_group(state: State, group_id: GroupId) -> DescribedGroup:
     """Describe a group and its members, oldest first; unknown: GroupIdNotFound and Dead (K-K3)."""
     found = describe_head(state, group_id)
     group = state.groups.get(group_id)
-    if group is None:
+    if group is None or found.error is not None:
         return found
     kind = type_of(group)
+    show = kind.describe_member
     members = sorted(kind.members(group).values(), key=kind.seniority)
-    return replace(found, members=tuple(kind.describe_member(state, group, m) for m in members))
+    return replace(found, members=tuple([show(state, group, m) for m in members if show]))
+
+
+def describe_consumer_group(state: State, group_id: GroupId) -> DescribedConsumerGroup:
+    """Describe a group of the heartbeat protocol; of another type it is unknown (K-K5, K-K6)."""
+    group = state.groups.get(group_id)
+    show = None if group is None else type_of(group).describe_whole
+    if group is None or show is None:
+        return DescribedConsumerGroup(GroupIdNotFound(group_id), group_id)
+    return show(state, group)
 
 
 def describe_head(state: State, group_id: GroupId) -> DescribedGroup:
     """Describe a group without its members, of which there may be many."""
     group = state.groups.get(group_id)
-    if group is None:
+    if group is None or type_of(group).describe_member is None:
         return DescribedGroup(GroupIdNotFound(group_id), group_id)
     shown = type_of(group).describe(group)
     return DescribedGroup(

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.coordinator.cluster import requests
 from holdfast.coordinator.kernel import group_types
+from holdfast.coordinator.model.rejections import InconsistentGroupProtocol
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.commands import Asked, OneShot
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.coordinator.model.replies import Reply
+    from holdfast.coordinator.model.state import Group
+
+
+def misplaced(group: Group[Any], command: Asked) -> Reply:
+    """Return the answer of a call that groups of this type do not know."""
+    kind = group_types.answering(command)
+    if kind is not None:
+        return kind.refused(command, kind.misplaced(group, command))
+    return of_call(command, InconsistentGroupProtocol(f"the group is of type {group.group_type!r}"))
 
 
 def of_call(command: Asked, error: Rejection) -> Reply:

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.access import OPEN, Acl, Fingerprint, Revocation
-from holdfast.coordinator.model.events import (
-    Assigned,
-    OffsetCommitted,
-    SettingChange,
-    TopicSize,
-)
+from holdfast.coordinator.model.consumer_events import ResolvedRegex
+from holdfast.coordinator.model.events import Assigned, OffsetCommitted, SettingChange, TopicSize
 from holdfast.coordinator.model.ids import (
     CallId,
     GroupId,
@@ -26,6 +22,7 @@ from holdfast.coordinator.model.ids import (
     RequestId,
     TopicName,
     TopicPartition,
+    TopicPartitions,
 )
 from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.subscriptions import UNSURVEYED, Survey
@@ -89,6 +86,41 @@ class Heartbeat:
     instance_id: InstanceId | None
     release: bool = False
     """It is the last one before a planned restart (S12)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupHeartbeat:
+    """ConsumerGroupHeartbeat v1 (KIP-848): joins, acknowledges, leaves, or only lives on.
+
+    None stands for "as before" in every field that may be None but `instance_id`.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    member_id: MemberId
+    member_epoch: int
+    """0: join, also again. -1: leave. -2: a static member's process stops, its place is kept."""
+    instance_id: InstanceId | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int | None = None
+    topics: tuple[TopicName, ...] | None = None
+    regex: str | None = None
+    """"": none any more."""
+    regex_problem: str = ""
+    """Why RE2 does not take `regex`, found by the server; "" if it does."""
+    server_assignor: str | None = None
+    owned: tuple[TopicPartitions, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstallRegexes:
+    """The node has looked up which topics some regular expressions of a group match.
+
+    Resolution takes a library and time, so it is done outside, after `effects.ResolveRegexes`.
+    """
+
+    group_id: GroupId
+    resolved: tuple[ResolvedRegex, ...]
 
 
 class LeavingMember(NamedTuple):
@@ -333,6 +365,8 @@ GroupCommand: TypeAlias = (
     | DeleteOffsets
     | DeleteGroup
     | ExpireOffsets
+    | ConsumerGroupHeartbeat
+    | InstallRegexes
 )
 ClusterCommand: TypeAlias = (
     CreateTopics
@@ -367,7 +401,7 @@ ForAnyGroup: TypeAlias = (
 """What is asked of a group of any type, or of the cluster; its answer is stored (S14)."""
 OneShot: TypeAlias = LeaveGroup | TriggerRebalance | ForAnyGroup
 """Commands whose answers are stored (S14)."""
-Growing: TypeAlias = JoinGroup | SyncGroup | OneShot
+Growing: TypeAlias = JoinGroup | SyncGroup | ConsumerGroupHeartbeat | OneShot
 """Commands whose growth is looked at. A heartbeat leaves nothing behind, and what nobody asked for
 (deadlines, expiry, boundaries) must happen."""
 Asked: TypeAlias = Growing | Heartbeat

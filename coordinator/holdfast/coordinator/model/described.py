@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from holdfast.coordinator.model.ids import InstanceId, MemberId, Principal
+from holdfast.coordinator.model.ids import (
+    GroupId,
+    InstanceId,
+    MemberId,
+    Principal,
+    TopicName,
+    TopicPartitions,
+)
 from holdfast.coordinator.model.member_profile import MemberProfile
+from holdfast.coordinator.model.rejections import Rejection
+from holdfast.coordinator.model.replies import OwnedPartition
 
 
 class DescribedBody(NamedTuple):
@@ -49,3 +58,56 @@ class DescribedMember:
     since_ms: int
     principal: Principal = ""
     """The principal that joined, whose instance id it is; "" if it joined at level 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedConsumerMember:
+    """One member of a described group of the heartbeat protocol; partitions are sorted."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    rack_id: str | None
+    member_epoch: int
+    """-2: its process has stopped, and its place is kept."""
+    client_id: str
+    client_host: str
+    topics: tuple[TopicName, ...]
+    """Those that it names."""
+    regex: str
+    """"": it has none."""
+    assignment: tuple[TopicPartitions, ...]
+    """What it owns, with what it has been asked to give up and still may own."""
+    target: tuple[TopicPartitions, ...]
+    state: str
+    """`stable`, `unrevoked` or `unreleased`."""
+    revoking: tuple[TopicPartitions, ...]
+    """What it has been asked to give up and still may own."""
+    owned: tuple[OwnedPartition, ...]
+    """What it owns otherwise, with tokens (S13)."""
+    principal: Principal
+    rebalance_timeout_ms: int
+    server_assignor: str
+    """"": any."""
+    classic: bool = False
+    """It speaks the classic protocol."""
+
+    @property
+    def released(self) -> bool:
+        """Whether its process has stopped, and its place is kept."""
+        return self.member_epoch == _RELEASED
+
+
+_RELEASED: Final = -2
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedConsumerGroup:
+    """One described group of the heartbeat protocol (K-K5, K-K6); an error stands alone."""
+
+    error: Rejection | None
+    group_id: GroupId
+    state: str = ""
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    assignor: str = ""
+    members: tuple[DescribedConsumerMember, ...] = ()

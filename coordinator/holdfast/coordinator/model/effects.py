@@ -53,7 +53,14 @@ class Renew:
     """The new count; a deadline that fires carries the count that it saw (S9)."""
 
 
-Effect: TypeAlias = Answer | Arm | Cancel | Renew
+@dataclass(frozen=True, slots=True)
+class ResolveRegexes:
+    """Look up which topics these regular expressions match; send `InstallRegexes` (K-P1, K-P8)."""
+
+    regexes: tuple[str, ...]
+
+
+Effect: TypeAlias = Answer | Arm | Cancel | Renew | ResolveRegexes
 
 
 def settled(effects: Iterable[Effect], token: int) -> tuple[Effect, ...]:

@@ -11,6 +11,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.access import Acl, Fingerprint, Revocation
+from holdfast.coordinator.model.consumer_events import (
+    EpochRaised,
+    MemberAdvanced,
+    MemberSubscribed,
+    RegexResolved,
+    TargetStored,
+)
 from holdfast.coordinator.model.ids import (
     GroupId,
     InstanceId,
@@ -53,6 +60,9 @@ class TopicSize(NamedTuple):
 
     name: TopicName
     num_partitions: int
+    created_index: int = 0
+    """In the state: the index of the entry that created it, so that it differs from an earlier one
+    of its name; 0: it came at level 1. Never on the log."""
 
 
 class SettingChange(NamedTuple):
@@ -64,7 +74,10 @@ class SettingChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupCreated:
-    """A group came into being: by a first join (K-A1, K-B1) or by a simple commit (K-J1)."""
+    """A group came into being: by a first join (K-A1, K-B1, K-M5) or by a simple commit (K-J1)."""
+
+    group_type: str = ""
+    """The name of its type; "": classic, as all groups were at level 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +191,7 @@ class MemberExpired:
 
     member_id: MemberId
     deadline: str
-    """`session`, `sync` or `join` (K-F9, K-E10, K-A21)."""
+    """`session`, `sync`, `join` or `rebalance` (K-F9, K-E10, K-A21, K-M25)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +349,11 @@ GroupEvent: TypeAlias = (
     | MembersRemoved
     | MemberExpired
     | MemberRefused
+    | MemberSubscribed
+    | EpochRaised
+    | RegexResolved
+    | TargetStored
+    | MemberAdvanced
     | GroupDeleted
     | OffsetsCommitted
     | OffsetsDeleted

@@ -28,6 +28,14 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+class TopicPartitions(NamedTuple):
+    """Partitions of one topic."""
+
+    topic: TopicName
+    partitions: tuple[int, ...]
+    """Sorted."""
+
+
 TOKEN_SPAN = 1 << 48
 RECOVERY_NUMBER_MAX = (1 << 15) - 1
 """So that a token fits into 63 bits, which every store can compare."""

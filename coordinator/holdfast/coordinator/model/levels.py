@@ -12,11 +12,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from holdfast.coordinator.model.consumer_events import (
+    EpochRaised,
+    MemberAdvanced,
+    MemberSubscribed,
+    RegexResolved,
+    TargetStored,
+)
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
     BackupVerified,
     Event,
+    GroupCreated,
     HistoryCut,
     LevelRaised,
     RecoveryNumberRaised,
@@ -35,6 +43,10 @@ LEVEL_MAX: Final = 2
 PRINCIPALS: Final = 2
 """From this level on a member keeps the principal that joined, whose instance id it is."""
 
+GROUP_TYPES: Final = 2
+"""From this level on a group may be of another type than classic, and topics tell when they were
+created."""
+
 NODE_CHANGES: Final = 2
 """From this level on the log may say which nodes the cluster has (S25, docs/adr/0034)."""
 
@@ -46,6 +58,11 @@ SINCE: Final[Mapping[type, int]] = {
     RecoveryNumberRaised: 2,
     HistoryCut: 2,
     BackupVerified: 2,
+    MemberSubscribed: 2,
+    EpochRaised: 2,
+    RegexResolved: 2,
+    TargetStored: 2,
+    MemberAdvanced: 2,
 }
 """The level that first holds an event, by the event's class; what is not named is of level 1.
 
@@ -56,11 +73,18 @@ It is a line of this table that keeps a new event off the log of a cluster with 
 def level_of(event: Event) -> int:
     """Return the level that the log must be at to hold an event.
 
-    A raise is of the level that it raises to: who cannot run at that must not read on.
+    A raise is of the level that it raises to: who cannot run at that must not read on. A group that
+    names its type is of the level that knows types.
     """
     if type(event) is LevelRaised:
         return event.level
+    if type(event) is GroupCreated and event.group_type:
+        return GROUP_TYPES
     return SINCE.get(type(event), LEVEL_MIN)
+
+
+VARYING: Final = frozenset({*SINCE, GroupCreated})
+"""The classes of events that are not always of the first level: of no other need it be asked."""
 
 
 def too_low(state: State, event: type[Event], what: str) -> UnsupportedVersion | None:

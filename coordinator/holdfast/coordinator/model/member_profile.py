@@ -1,6 +1,6 @@
-"""What a member says of itself when it joins. Plain values; knows no rules.
+"""What a member says of itself. Plain values; knows no rules.
 
-One value for a command, the events that it becomes, and the member that these make, so that a new
+One value of each protocol for the events of a member, and the member that these make, so that a new
 field is named here and in `events.proto` and `state.proto`, and nowhere between.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.coordinator.model.flattened import flattened
 from holdfast.coordinator.model.ids import TopicName
+from holdfast.coordinator.structures.flattened import flattened
 
 
 class Protocol(NamedTuple):
@@ -43,3 +43,23 @@ class MemberProfile(NamedTuple):
     def metadata(self, protocol_name: str) -> bytes:
         """Return the metadata for one protocol; empty if the member does not support it."""
         return next((p.metadata for p in self.protocols if p.name == protocol_name), b"")
+
+
+@flattened
+class ConsumerProfile(NamedTuple):
+    """What a member is and wants, beside who it is."""
+
+    client_id: str = ""
+    """What its process calls itself; shown to people."""
+    client_host: str = ""
+    """The address that it spoke from; shown to people."""
+    rack_id: str | None = None
+    """Where it runs."""
+    rebalance_timeout_ms: int = 0
+    """How long it may take to give partitions up."""
+    topics: tuple[TopicName, ...] = ()
+    """The topics that it names, sorted."""
+    regex: str = ""
+    """The regular expression that it wants topics by; "": none."""
+    server_assignor: str = ""
+    """The assignor that it would have; "": any."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from holdfast.coordinator.model import consumer_events as consumer
 from holdfast.coordinator.model import events as ev
 from holdfast.coordinator.model.ids import InstanceId, MemberId
 from holdfast.coordinator.model.member_profile import Protocol
@@ -21,6 +22,8 @@ Kind: TypeAlias = Literal[
     "",
     "joined",
     "updated",
+    "subscribed",
+    "advanced",
     "replaced",
     "released",
     "left",
@@ -34,6 +37,10 @@ Kind: TypeAlias = Literal[
 JOINED: Final = "joined"
 UPDATED: Final = "updated"
 """A member rejoined with other protocols, timeouts or client (K-B17)."""
+SUBSCRIBED: Final = "subscribed"
+"""A member of the heartbeat protocol came, or says something new of itself (K-M16)."""
+ADVANCED: Final = "advanced"
+"""A member of the heartbeat protocol came closer to its target: it alone is granted something."""
 REPLACED: Final = "replaced"
 """A static member goes on under another id: the old one went, and the new one came (K-B3)."""
 RELEASED: Final = "released"
@@ -96,7 +103,12 @@ class Line(NamedTuple):
 
 
 _OfOne: TypeAlias = (
-    ev.MemberJoined | ev.MemberUpdated | ev.InstanceReleased | ev.MemberExpired | ev.MemberRefused
+    ev.MemberJoined
+    | ev.MemberUpdated
+    | ev.InstanceReleased
+    | ev.MemberExpired
+    | ev.MemberRefused
+    | consumer.MemberAdvanced
 )
 
 
@@ -115,6 +127,14 @@ def _old(event: ev.StaticMemberReplaced) -> Ids:
 
 def _new(event: ev.StaticMemberReplaced) -> Ids:
     return (event.new_member_id,)
+
+
+def _new_subscriber(event: consumer.MemberSubscribed) -> Ids:
+    return (event.member_id,) if event.joined else ()
+
+
+def _old_subscriber(event: consumer.MemberSubscribed) -> Ids:
+    return () if event.joined else (event.member_id,)
 
 
 def _causer(event: ev.RebalanceStarted) -> Ids:
@@ -149,6 +169,13 @@ TABLE: Final[Mapping[type, Line]] = {
     ev.MembersRemoved: Line(REMOVED, went=_MANY, reason=_REASON),
     ev.MemberExpired: Line(EXPIRED, went=_one),
     ev.MemberRefused: Line(REFUSED, went=_one),
+    consumer.MemberSubscribed: Line(
+        SUBSCRIBED, came=_new_subscriber, named=_old_subscriber, instance_id=_INSTANCE
+    ),
+    consumer.EpochRaised: UNTOUCHED,
+    consumer.RegexResolved: UNTOUCHED,
+    consumer.TargetStored: UNTOUCHED,
+    consumer.MemberAdvanced: Line(ADVANCED, named=_one),
     ev.GroupDeleted: Line(everyone=ENDED),
     ev.OffsetsCommitted: UNTOUCHED,
     ev.OffsetsDeleted: UNTOUCHED,

@@ -250,6 +250,48 @@ class UnknownServerError:
     problem: str
 
 
+@dataclass(frozen=True, slots=True)
+class FencedMemberEpoch:
+    """The heartbeat speaks of another epoch: drop everything, join with 0 (K-M10, K-M12)."""
+
+    sent: int
+    current: int
+
+
+@dataclass(frozen=True, slots=True)
+class StaleMemberEpoch:
+    """The commit or the read speaks of another epoch: try again after a heartbeat (K-J39)."""
+
+    sent: int
+    current: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreleasedInstanceId:
+    """The instance id is in use by another process, which has not released it (K-N11)."""
+
+    instance_id: InstanceId
+    holder: MemberId
+    holder_client_id: str
+    holder_since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedAssignor:
+    """The service has no assignor of this name (K-M3)."""
+
+    name: str
+    known: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidRegularExpression:
+    """RE2 does not take the regular expression (K-P1)."""
+
+    regex: str
+    problem: str
+
+
 Rejection: TypeAlias = (
     InvalidGroupId
     | InvalidRequest
@@ -282,4 +324,9 @@ Rejection: TypeAlias = (
     | RequestTooOld
     | NotCoordinator
     | UnknownServerError
+    | FencedMemberEpoch
+    | StaleMemberEpoch
+    | UnreleasedInstanceId
+    | UnsupportedAssignor
+    | InvalidRegularExpression
 )

@@ -6,9 +6,15 @@ The server translates them to messages and adds nothing of its own. Durations ar
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from holdfast.coordinator.model.ids import UNCOMMITTED, InstanceId, MemberId, TopicPartition
+from holdfast.coordinator.model.ids import (
+    UNCOMMITTED,
+    InstanceId,
+    MemberId,
+    TopicName,
+    TopicPartition,
+)
 from holdfast.coordinator.model.rejections import Rejection
 
 
@@ -63,6 +69,29 @@ class HeartbeatReply:
 
     error: Rejection | None
     grant: Grant = Grant()
+
+
+class OwnedPartition(NamedTuple):
+    """A partition that a member of the heartbeat protocol owns."""
+
+    topic: TopicName
+    partition: int
+    fencing_token: int
+    """Of the grant that gave it to this member, or to this instance (S13)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerHeartbeatReply:
+    """ConsumerGroupHeartbeat v1."""
+
+    error: Rejection | None
+    member_id: MemberId = ""
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: tuple[OwnedPartition, ...] | None = None
+    """What the member is to own, by topic and partition; None: as before."""
+    grant: Grant = Grant()
+    """Timeouts in force, and `predecessor_ms`; its token is 0, for each partition has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +150,35 @@ class DoneReply:
 
 
 Reply: TypeAlias = (
-    JoinReply | SyncReply | HeartbeatReply | LeaveReply | OffsetsReply | NamedReply | DoneReply
+    JoinReply
+    | SyncReply
+    | HeartbeatReply
+    | ConsumerHeartbeatReply
+    | LeaveReply
+    | OffsetsReply
+    | NamedReply
+    | DoneReply
 )
 
 
 def with_token(reply: Reply, token: int) -> Reply:
     """Return the reply with this fencing token in place of `UNCOMMITTED` (S13)."""
+    if isinstance(reply, ConsumerHeartbeatReply):
+        return _with_tokens(reply, token)
     if not isinstance(reply, JoinReply | SyncReply | HeartbeatReply):
         return reply
     if reply.grant.fencing_token != UNCOMMITTED:
         return reply
     return replace(reply, grant=replace(reply.grant, fencing_token=token))
+
+
+def _with_tokens(reply: ConsumerHeartbeatReply, token: int) -> ConsumerHeartbeatReply:
+    """Return the reply with this token for each partition whose grant has none yet."""
+    owned = reply.assignment
+    if not owned or UNCOMMITTED not in [place.fencing_token for place in owned]:
+        return reply
+    settled = [
+        place._replace(fencing_token=token) if place.fencing_token == UNCOMMITTED else place
+        for place in owned
+    ]
+    return replace(reply, assignment=tuple(settled))

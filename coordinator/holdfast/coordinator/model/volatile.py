@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.model.ids import CallId, MemberId, RequestId
+from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.ids import CallId, MemberId, RequestId, TopicName
 from holdfast.coordinator.structures.pmap import PMap
 
 SESSION: Final = "session"
@@ -21,6 +22,8 @@ JOIN_PHASE: Final = "round"
 """The open join phase: initial delay or rebalance timeout (K-D1, K-D5); key: ""."""
 SYNC: Final = "sync"
 """Members answered in this generation must sync within the rebalance timeout (K-E10); key: ""."""
+REBALANCE: Final = "rebalance"
+"""A member of the heartbeat protocol must give partitions up in time (K-M25); key: member id."""
 OVERSIZE: Final = "oversize"
 """A new leader found more members than the group may have (K-I13); fires at once; key: ""."""
 
@@ -87,6 +90,17 @@ class InitialDelay(NamedTuple):
         return InitialDelay(min(delay_ms, self.left_ms), left_ms)
 
 
+class RegexLookup(NamedTuple):
+    """The last search for the topics that a group's regular expressions match."""
+
+    asked_ms: int
+    """Log time of its beginning."""
+    newest_index: int
+    """When the newest of the topics was created that there were then."""
+    under_way: bool
+    """Nothing was found yet."""
+
+
 class Volatile(NamedTuple):
     """All that the leader knows of a group beside the log."""
 
@@ -108,3 +122,10 @@ class Volatile(NamedTuple):
     """The pending member id that a request was given."""
     support: Support | None = None
     """Counted when first needed, so that a join need not look at all members."""
+    topics_seen: PMap[TopicName, TopicSize] | None = None
+    """The topics with which the group's digest was compared last; these need no second look."""
+    confirmed: PMap[MemberId, int] = PMap()
+    """The epoch at which a member was heard while it waited for partitions of others: the answer
+    that told it was not lost, so the epoch before it counts no more (K-M11)."""
+    regex_lookup: RegexLookup | None = None
+    """None: this leader has not searched yet."""

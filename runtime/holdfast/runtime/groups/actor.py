@@ -2,18 +2,18 @@
 
 A decision without events is carried out at once while no batch is under way. The first decision
 with events opens a batch; other commands of the same turn of the loop join it; then it is proposed
-as one part. Later commands wait, except heartbeats of members that the batch does not touch (S9).
-Effects are carried out when the batch is committed. Knows no gRPC.
+as one part. Of these, heartbeats that may share a target are decided together. Later commands wait,
+except heartbeats of members that the batch does not touch (S9). Effects are carried out when the
+batch is committed. Knows no gRPC.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.kernel.decide import decide
-from holdfast.coordinator.model.commands import Heartbeat
+from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, Heartbeat
 from holdfast.coordinator.model.effects import Answer, Renew, settled
 from holdfast.coordinator.model.ids import fencing_token
 from holdfast.coordinator.model.state import RequestKey
@@ -21,9 +21,10 @@ from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import Volatile
 from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown, Overloaded
 from holdfast.runtime.errors import Crashed, Exhausted, LeadershipLost, NotCoordinator, RuleBroken
-from holdfast.runtime.groups.batch import Batch, call_of, told, waits
+from holdfast.runtime.groups.batch import Batch, call_of, shares, told, waits
+from holdfast.runtime.groups.decider import Decider
 from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
-from holdfast.runtime.groups.moments import APPLIED, COMMITTED, DECIDED, PROPOSED, SENT, TAKEN
+from holdfast.runtime.groups.moments import APPLIED, COMMITTED, PROPOSED, SENT
 from holdfast.runtime.groups.pending_calls import Answered
 
 if TYPE_CHECKING:
@@ -31,11 +32,9 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.commands import Caller, Command
     from holdfast.coordinator.model.effects import Decision, Effect
-    from holdfast.coordinator.model.events import Part
     from holdfast.coordinator.model.ids import CallId, GroupId, Position
-    from holdfast.coordinator.model.state import State
+    from holdfast.runtime.groups.desk import Desk
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
-    from holdfast.runtime.groups.pending_calls import Calls
     from holdfast.runtime.ports import Committed
 
 logger = logging.getLogger(__name__)
@@ -44,49 +43,6 @@ REFUSED_RETRY_S: Final = 1.0
 """Seconds until an overloaded node proposes commands again that no caller would repeat."""
 BROKEN_RETRY_S: Final = 60.0
 """The same after a broken invariant: rarely, since each try raises the alarm again."""
-
-
-class Desk(Protocol):
-    """The part of the node that an actor needs."""
-
-    calls: Calls
-
-    @property
-    def state(self) -> State:
-        """The newest applied state."""
-
-    @property
-    def term(self) -> int:
-        """The term in which this node leads."""
-
-    @property
-    def log_time_ms(self) -> int:
-        """The cluster's log time now (S8)."""
-
-    @property
-    def leader_address(self) -> str:
-        """`host:port` of the node that leads, for clients; "" if unknown."""
-
-    def propose(self, part: Part) -> asyncio.Future[Committed]:
-        """Propose a part; the future has its fate."""
-
-    def used(self) -> Usage:
-        """Return the usage of the whole cluster, with the growth that groups have proposed."""
-
-    def claim(self, group_id: GroupId, growth: Usage, handed_out: int) -> None:
-        """Count the growth that a group has proposed, and its unused member ids."""
-
-    def carry_out(self, group_id: GroupId, effect: Effect) -> None:
-        """Start, stop or renew a deadline."""
-
-    def renew(self, group_id: GroupId, renewal: Renew) -> None:
-        """Renew a session; the same as to carry the effect out, for the most frequent one."""
-
-    def address_of(self, node: str | None) -> str:
-        """Return the `host:port` at which clients reach a node; "" if unknown."""
-
-    def idle(self, group_id: GroupId) -> None:
-        """Take note that the actor is idle; it may be dropped if it keeps nothing."""
 
 
 class Actor:
@@ -100,6 +56,7 @@ class Actor:
         self._proposed = False
         self._inbox: list[Command] = []
         self._heartbeats = HeartbeatCache()
+        self._decider = Decider(group_id, desk)
         self._dropped = False
         self._retries = 0
 
@@ -136,13 +93,27 @@ class Actor:
             self._answer_aside(batch, command)
         elif self._proposed or not batch.takes(command):
             self._inbox.append(command)
+        elif shares(command):
+            batch.put_off(command)
         else:
-            # Renewals by heartbeats outside the batch count for commands that join it (S9).
-            batch.volatile = self._heartbeats.merged(self.volatile, batch.volatile)
-            decision = self._decide(batch.state, batch.volatile, command)
+            self._decide_undecided(batch)
+            self._renew(batch)
+            decision = self._decider.alone(batch.state, batch.volatile, command)
             if decision is not None:
                 batch.add(command, decision)
                 self._claim()
+
+    def _renew(self, batch: Batch) -> None:
+        """Have renewals by heartbeats outside the batch count for commands that join it (S9)."""
+        batch.volatile = self._heartbeats.merged(self.volatile, batch.volatile)
+
+    def forget_beats(self) -> None:
+        """Take note that topics, settings or rights have changed, on which answers depend."""
+        self._heartbeats.forget_all_beats()
+
+    def _forget(self) -> None:
+        self._heartbeats.forget()
+        self._heartbeats.forget_all_beats()
 
     def _claim(self) -> None:
         """Report the growth that this group has decided and not on the log yet.
@@ -181,7 +152,7 @@ class Actor:
 
     def _begin(self, command: Command) -> None:
         state = self._desk.state
-        decision = self._decide(state, self.volatile, command)
+        decision = self._decider.alone(state, self.volatile, command)
         if decision is None:
             return
         if not decision.events:
@@ -192,13 +163,16 @@ class Actor:
             return
         self._heartbeats.batch_begins()
         self._batch = Batch(self.group_id, state, self.volatile)
-        self._batch.add(command, decision)
-        self._claim()
+        if shares(command):
+            self._batch.put_off(command, decision)
+        else:
+            self._batch.add(command, decision)
+            self._claim()
         asyncio.get_running_loop().call_soon(self._propose)
 
     def _answer_aside(self, batch: Batch, command: Command) -> None:
         """Decide a heartbeat that the batch does not touch, on the committed state."""
-        decision = self._decide(batch.base, self.volatile, command)
+        decision = self._decider.alone(batch.base, self.volatile, command)
         if decision is None:
             return
         if decision.events:
@@ -211,32 +185,29 @@ class Actor:
         self._carry_out(decision.effects)
 
     def _note(self, command: Command, decision: Decision) -> None:
-        """Cache a heartbeat's answer; any other decision clears the cache."""
+        """Cache a heartbeat's answer; any other decision clears the classic ones."""
         if isinstance(command, Heartbeat):
             self._heartbeats.remember(command, decision)
+        elif isinstance(command, ConsumerGroupHeartbeat):
+            self._heartbeats.remember_beat(command, decision)
         else:
             self._heartbeats.forget()
 
-    def _decide(self, state: State, volatile: Volatile, command: Command) -> Decision | None:
-        """Decide a command; a defect in a rule fails this command alone, with an alarm (S6)."""
-        calls = self._desk.calls
-        if calls.traced:
-            calls.note([call_of(command)], TAKEN)
-        try:
-            decision = decide(state, volatile, command, self._desk.log_time_ms, self._desk.used())
-        except Exception as error:
-            logger.critical(
-                "alarm: deciding %s for group %r failed; nothing was changed",
-                type(command).__name__,
-                self.group_id,
-                exc_info=True,
-                extra=told([command]),
-            )
-            calls.fail(call_of(command), RuleBroken(repr(error)))
-            return None
-        if calls.traced:
-            calls.note([call_of(command)], DECIDED)
-        return decision
+    def _decide_undecided(self, batch: Batch) -> None:
+        """Decide what was put off, in one go; a defect in a rule fails one command alone (S6)."""
+        commands, decision = batch.undecided()
+        if not commands:
+            return
+        self._renew(batch)
+        decision = decision or self._decider.together(batch, commands)
+        if decision is not None:
+            batch.adopt(decision)
+        else:
+            for command in commands:
+                alone = self._decider.alone(batch.state, batch.volatile, command)
+                if alone is not None:
+                    batch.adopt(alone)
+        self._claim()
 
     # --- proposing ---
 
@@ -244,6 +215,10 @@ class Actor:
         """Check the group as it would be after the batch (S6), then propose the batch."""
         batch = self._batch
         if batch is None or self._dropped:
+            return
+        self._decide_undecided(batch)
+        if not batch.events:
+            self._settle_unrecorded(batch)
             return
         problems = batch.problems()
         if problems:
@@ -255,7 +230,7 @@ class Actor:
             self._desk.calls.note(batch.calls, PROPOSED)
 
     def _refuse_broken(self, batch: Batch, problems: Iterable[object]) -> None:
-        self._heartbeats.forget()  # if no node can apply it, the group is no longer served
+        self._forget()  # if no node can apply it, the group is no longer served
         text = "; ".join(map(str, problems))
         logger.critical(
             "alarm: a batch of group %r would break an invariant and was not proposed: %s; "
@@ -289,6 +264,13 @@ class Actor:
         else:
             self._decide_again(batch)
 
+    def _settle_unrecorded(self, batch: Batch) -> None:
+        """Carry out a batch that records nothing: what opened it failed with those beside it."""
+        self.volatile = self._heartbeats.merged(self.volatile, batch.volatile)
+        self._heartbeats.forget()
+        self._carry_out(batch.effects, commands=batch.commands)
+        self._go_on()
+
     def _note_commit(self, batch: Batch, committed: Committed) -> None:
         """Note the way of the batch's entry for the calls that are traced."""
         passage = committed.passage
@@ -308,6 +290,7 @@ class Actor:
         before = self._heartbeats.folded(self.volatile)
         self.volatile = self._heartbeats.merged(before, batch.volatile)
         self._heartbeats.forget()
+        self._heartbeats.forget_beats(proposed.event for proposed in batch.events)
         token = fencing_token(self._desk.state.recovery_number, first.index)
         effects = settled(batch.effects, token)
         self._carry_out(effects, first, batch.commands, batch.unrecorded)

@@ -15,7 +15,16 @@ from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.decide import on_leading
 from holdfast.coordinator.kernel.queries import groups_to_clear
 from holdfast.coordinator.model import commands as c
-from holdfast.coordinator.model.events import RecoveryNumberRaised
+from holdfast.coordinator.model.effects import ResolveRegexes
+from holdfast.coordinator.model.events import (
+    AccessModeChanged,
+    AclsChanged,
+    PartitionsAdded,
+    RecoveryNumberRaised,
+    SettingsChanged,
+    TopicsCreated,
+    TopicsDeleted,
+)
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.errors import (
@@ -29,6 +38,7 @@ from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.batch import call_of
 from holdfast.runtime.groups.moments import ADMITTED, CURRENT
 from holdfast.runtime.groups.pending_calls import Calls
+from holdfast.runtime.groups.regex_resolver import RegexResolver, anybodys
 from holdfast.runtime.groups.tally import Tally
 
 if TYPE_CHECKING:
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
     from holdfast.runtime.groups.moments import Moments
     from holdfast.runtime.groups.pending_calls import Answered
+    from holdfast.runtime.groups.regex_resolver import Readable
     from holdfast.runtime.ports import Committed, ReplicaLike
     from holdfast.runtime.time.timers import Timers
 
@@ -53,6 +64,10 @@ logger = logging.getLogger(__name__)
 NEVER_RECOVERED: Final = c.RaiseRecoveryNumber(0, 0)
 """For a node whose disk was never restored."""
 RESTORED: Final = "the cluster was restored to an earlier position, so everybody joins anew"
+_SHAKING: Final = frozenset(
+    {TopicsCreated, PartitionsAdded, TopicsDeleted, SettingsChanged, AclsChanged, AccessModeChanged}
+)
+"""Events of the cluster on which the answers to heartbeats of the heartbeat protocol depend."""
 _PARKED: Final = (c.JoinGroup, c.SyncGroup)
 """Commands whose calls may be parked."""
 
@@ -119,17 +134,19 @@ class Actors:
         nodes: Mapping[str, str],
         forming: Callable[[], c.FormCluster],
         recovering: c.RaiseRecoveryNumber = NEVER_RECOVERED,
+        readable: Readable = anybodys,
     ) -> None:
         """`nodes`: each node's client address, as it is at each look: nodes come and go (S25).
 
         `forming`: makes what creates the cluster. `recovering`: what this node's disk says of its
-        last restore (S13).
+        last restore (S13). `readable`: which topics count for whose expressions (K-P9).
         """
         self.calls = Calls()
         self._replica, self._timers = replica, timers
         self._nodes, self._forming = nodes, forming
         self._recovering = recovering
         self._actors: dict[GroupId, Actor] = {}
+        self._regexes = RegexResolver(lambda: self.state, self.submit, readable)
         self._tally = Tally()
         self._tally.follow(replica.state)
         self._unleased: list[c.Command] = []
@@ -274,7 +291,7 @@ class Actors:
         """Return the ms until a member expires; None: suspended, or this node does not lead."""
         return self._timers.left_ms(group_id, DeadlineKey(SESSION, member_id))
 
-    # --- what actors need (actor.Desk) ---
+    # --- what actors need (desk.Desk) ---
 
     @property
     def state(self) -> State:
@@ -305,8 +322,11 @@ class Actors:
         self._tally.claim(group_id, growth, handed_out)
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
-        """Start, stop or renew a deadline."""
-        self._timers.carry_out(group_id, effect)
+        """Start, stop or renew a deadline, or look topics up."""
+        if isinstance(effect, ResolveRegexes):
+            self._regexes.ask(group_id, effect.regexes)
+        else:
+            self._timers.carry_out(group_id, effect)
 
     def renew(self, group_id: GroupId, renewal: Renew) -> None:
         """Renew a session."""
@@ -372,6 +392,7 @@ class Actors:
             unsettled |= actor.unsettled
             actor.drop()
         self._actors.clear()
+        self._regexes.clear()
         self._tally.clear()
         self._unleased.clear()
         return unsettled
@@ -382,6 +403,9 @@ class Actors:
         for record in records:
             self._tally.landed(record.group_id)
         self._tally.applied(self._replica.state)
+        if any(type(record.event) in _SHAKING for record in records):
+            for actor in self._actors.values():
+                actor.forget_beats()
         if any(isinstance(record.event, RecoveryNumberRaised) for record in records):
             self._clear_groups()
 

@@ -14,12 +14,14 @@ from holdfast.coordinator.kernel.invariants import check_group, check_touched
 from holdfast.coordinator.model import events as ev
 from holdfast.coordinator.model.commands import (
     CommitOffsets,
+    ConsumerGroupHeartbeat,
     CreatePartitions,
     CreateTopics,
     DeleteOffsets,
     DeleteTopics,
     ExpireOffsets,
     Heartbeat,
+    InstallRegexes,
     JoinGroup,
     LeaveGroup,
     SealSegment,
@@ -62,8 +64,10 @@ class Batch:
     """The content of one part of an entry, and the effects to carry out after its commit."""
 
     __slots__ = (
+        "_ahead",
         "_closed",
         "_named",
+        "_undecided",
         "_weighed",
         "_weight",
         "_weight_max",
@@ -96,6 +100,8 @@ class Batch:
         self._weight = self._weighed = 0  # of the first commands, and how many those are
         self._weight_max = min(WEIGHT_MAX, settings.of_cluster(base).entry_bytes_max // 2)
         self._closed = False
+        self._undecided: list[Command] = []
+        self._ahead: Decision | None = None
 
     def takes(self, command: Command) -> bool:
         """Return whether a further command fits; after one that does not, none does.
@@ -116,10 +122,29 @@ class Batch:
         """The calls whose commands are in it; their outcome is the batch's (S5)."""
         return {call for command in self.commands if (call := call_of(command))}
 
-    def add(self, command: Command, decision: Decision) -> None:
-        """Add a decision that was made on this batch's state and volatile part."""
-        self.growth = self.growth.plus(decision.growth) if self.commands else decision.growth
+    def put_off(self, command: Command, ahead: Decision | None = None) -> None:
+        """Take a command that is decided together with those like it that follow.
+
+        `ahead`: its decision on this batch's state, if it stays alone.
+        """
+        self._ahead = ahead if not self._undecided else None
+        self._undecided.append(command)
         self.commands.append(command)
+
+    def undecided(self) -> tuple[Sequence[Command], Decision | None]:
+        """Return what was put off, and the decision of it if there is one; it counts as decided."""
+        commands, ahead = self._undecided, self._ahead
+        self._undecided, self._ahead = [], None
+        return commands, ahead
+
+    def add(self, command: Command, decision: Decision) -> None:
+        """Add a command with the decision that was made on this batch's state and volatile part."""
+        self.commands.append(command)
+        self.adopt(decision)
+
+    def adopt(self, decision: Decision) -> None:
+        """Adopt a decision on commands that are in the batch already."""
+        self.growth = self.growth.plus(decision.growth) if self.events else decision.growth
         self.volatile = decision.volatile
         self.effects.extend(decision.effects)
         if not decision.events:
@@ -162,6 +187,14 @@ _WHOLE: Final = frozenset({FREED, GRANTED, ENDED})
 """Kinds of events that change every member, so that their cost grows with the group anyway."""
 
 
+def shares(command: Command) -> bool:
+    """Return whether a command is decided together with those like it that stand beside it.
+
+    Each may need a new target of its group, which costs much: all of them share one (K-M20).
+    """
+    return isinstance(command, ConsumerGroupHeartbeat)
+
+
 def call_of(command: Command) -> CallId:
     """Return the call that waits for this command's answer; 0: none does."""
     caller = getattr(command, "caller", None)
@@ -199,12 +232,23 @@ def _listed(command: Command) -> Iterator[int]:
             yield from (_ITEM + 2 * len(place.topic) for place in partitions)
         case LeaveGroup(members=members):
             yield from (_ITEM + 2 * (len(m.member_id) + len(m.instance_id or "")) for m in members)
+        case ConsumerGroupHeartbeat(topics=topics):
+            yield from (_ITEM + len(name) for name in topics or ())
+        case _:
+            yield from _listed_beside(command)
+
+
+def _listed_beside(command: Command) -> Iterator[int]:
+    """Yield the same of commands that no member sends."""
+    match command:
         case CreateTopics(topics=topics) | CreatePartitions(topics=topics):
             yield from (_ITEM + 2 * len(topic.name) for topic in topics)
         case DeleteTopics(names=names):
             yield from (_ITEM + 2 * len(name) for name in names)
         case ExpireOffsets():
             yield WEIGHT_MAX  # its list is known after the decision, so it is alone in its batch
+        case InstallRegexes(resolved=resolved):
+            yield from (_ITEM + len(name) for each in resolved for name in each.topics)
         case _:
             return
 
@@ -222,7 +266,8 @@ def _touched(event: ev.Event, line: Line, everyone: Iterable[MemberId]) -> Itera
 def waits(batch: Batch, command: Command) -> bool:
     """Return whether a command that arrives meanwhile must wait for the batch (S9).
 
-    Only a plain heartbeat of a member that the batch does not touch need not.
+    Only a plain heartbeat of a member that the batch does not touch need not, and of the classic
+    protocol: in the other one it may be a step towards what the member is to own.
     """
     if not isinstance(command, Heartbeat) or command.release:
         return True

@@ -1,36 +1,48 @@
-"""Cache of one group's heartbeat answers; cleared by every other decision for the group.
+"""Cache of one group's heartbeat answers, each until something may have changed it.
 
-A heartbeat that was decided without events has the same answer until something else is decided for
-the group; only the count of its member's renewals grows. Those counts are kept here and merged into
-the volatile part before the next decision, so that `decide` never sees a stale count (S9, S16).
-Pure: no loop, no clock.
+A heartbeat of the classic protocol that was decided without events has the same answer until
+something else is decided for the group. In the heartbeat protocol members go their ways one by one,
+so there a member that is where the group wants it keeps its answer while others move. Only the
+count of a member's renewals grows; these counts are kept here and merged into the volatile part
+before the next decision, so that `decide` never sees a stale one (S9, S16). Pure: no loop, no
+clock.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from holdfast.coordinator.kernel.group_types import type_of
+from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
 from holdfast.coordinator.model.effects import Answer, Renew
+from holdfast.coordinator.model.events import OffsetsCommitted, OffsetsDeleted, RequestRecorded
+from holdfast.coordinator.model.membership import ADVANCED, line_of
 from holdfast.coordinator.model.rejections import RebalanceInProgress
-from holdfast.coordinator.model.replies import HeartbeatReply
+from holdfast.coordinator.model.replies import ConsumerHeartbeatReply, HeartbeatReply
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.coordinator.model.commands import Heartbeat
     from holdfast.coordinator.model.effects import Decision
+    from holdfast.coordinator.model.events import Event
     from holdfast.coordinator.model.ids import MemberId
     from holdfast.coordinator.model.volatile import Volatile
 
-Key = tuple[int, str, str | None]
-"""Generation, member id, instance id: the content of a plain heartbeat."""
+Key = tuple[int, str, str | None] | tuple[int, str, str | None, str]
+"""Generation, member id, instance id: the content of a plain heartbeat. In the heartbeat protocol
+the epoch in place of the generation, and the principal of the caller beside them."""
+_SPARING: Final = frozenset({OffsetsCommitted, OffsetsDeleted, RequestRecorded})
+"""Events that change the answer to no heartbeat of the heartbeat protocol."""
 
 
 @dataclass(slots=True)
 class CachedAnswer:
     """The last answer to a heartbeat."""
 
-    reply: HeartbeatReply
+    reply: HeartbeatReply | ConsumerHeartbeatReply
     session_timeout_ms: int | None  # None: the session is suspended (K-A23)
     response: object = None  # the reply as a service's message, once the service has made it
 
@@ -38,16 +50,56 @@ class CachedAnswer:
 class HeartbeatCache:
     """One group's heartbeat answers, and the renewals of sessions that no decision knows yet."""
 
-    __slots__ = ("_answers", "_during_batch", "_renewed")
+    __slots__ = ("_answers", "_beats", "_during_batch", "_renewed")
 
     def __init__(self) -> None:
         self._answers: dict[Key, CachedAnswer] = {}
+        self._beats: dict[MemberId, tuple[Key, CachedAnswer]] = {}
         self._renewed: dict[MemberId, int] = {}
         self._during_batch: set[MemberId] = set()
 
     def recall(self, key: Key) -> CachedAnswer | None:
         """Return the cached answer of the same heartbeat, if nothing was decided since."""
-        return self._answers.get(key)
+        cached = self._answers.get(key)
+        if cached is None and self._beats:
+            known, answer = self._beats.get(key[1], _NOTHING)
+            return answer if known == key else None
+        return cached
+
+    def remember_beat(self, command: ConsumerGroupHeartbeat, decision: Decision) -> None:
+        """Cache the answer to a plain heartbeat of a member that nothing is asked of.
+
+        It must have been decided on the applied state, for what has changed topics and settings
+        since then has cleared the cache.
+        """
+        group = decision.state.groups.get(command.group_id)
+        if group is None or decision.events or not is_plain(command):
+            return
+        timeout = _renewed_only(command, decision)
+        if timeout is None or not type_of(group).rests(group, command.member_id):
+            return
+        (reply,) = [each.reply for each in decision.effects if isinstance(each, Answer)]
+        if isinstance(reply, ConsumerHeartbeatReply) and reply.error is None:
+            key = (
+                *(command.member_epoch, command.member_id, command.instance_id),
+                command.caller.principal,
+            )
+            self._beats[command.member_id] = key, CachedAnswer(reply, timeout)
+
+    def forget_beats(self, events: Iterable[Event]) -> None:
+        """Clear the answers of the heartbeat protocol that these events may have changed."""
+        for event in events:
+            line = line_of(event)
+            if line.kind == ADVANCED:
+                for member_id in line.named(event):
+                    self._beats.pop(member_id, None)
+            elif type(event) not in _SPARING:
+                self._beats.clear()
+                return
+
+    def forget_all_beats(self) -> None:
+        """Clear all answers of the heartbeat protocol: topics, settings or rights have changed."""
+        self._beats.clear()
 
     def remember(self, command: Heartbeat, decision: Decision) -> None:
         """Cache the answer to a member's heartbeat, if the decision changed nothing else.
@@ -86,7 +138,7 @@ class HeartbeatCache:
         return volatile._replace(renewals=renewals)
 
     def forget(self) -> None:
-        """Clear the answers: something was decided."""
+        """Clear the answers of the classic protocol: something was decided."""
         self._answers.clear()
 
     def batch_begins(self) -> None:
@@ -112,3 +164,31 @@ class HeartbeatCache:
                 renewals = renewals.set(member_id, before.renewals.get(member_id, 0))
         self._during_batch.clear()
         return after._replace(renewals=renewals)
+
+
+_NOTHING: Final[tuple[Key | None, CachedAnswer | None]] = (None, None)
+
+
+def is_plain(command: ConsumerGroupHeartbeat) -> bool:
+    """Return whether a member says nothing but that it lives, at its epoch (K-M13)."""
+    return command.member_epoch > 0 and all(
+        said is None
+        for said in (
+            *(command.owned, command.topics, command.regex, command.server_assignor),
+            *(command.rack_id, command.rebalance_timeout_ms),
+        )
+    )
+
+
+def _renewed_only(command: ConsumerGroupHeartbeat, decision: Decision) -> int | None:
+    """Return the session timeout, if a decision did nothing but answer and renew the session."""
+    answers = renewals = 0
+    timeout = None
+    for effect in decision.effects:
+        if isinstance(effect, Answer):
+            answers += 1
+        elif isinstance(effect, Renew) and effect.member_id == command.member_id:
+            renewals, timeout = renewals + 1, effect.session_timeout_ms
+        else:
+            return None
+    return timeout if (answers, renewals) == (1, 1) else None

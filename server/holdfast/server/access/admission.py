@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.server.access.table import Line, Need
     from holdfast.server.audit.trail import Trail
     from holdfast.server.rpc.callers import Callers, Context
+    from holdfast.v1.group_pb2 import ConsumerGroupHeartbeatRequest
 
     Serve = Callable[[Any, Context], Any]
 
@@ -38,6 +39,7 @@ RAISING: Final = frozenset(
     | {"AdminService.DescribeSettings", "AdminService.AlterSettings"}
 )
 """Calls by which a limit is found and raised; who may raise one is never kept from them by it."""
+_BEAT: Final = "GroupService.ConsumerGroupHeartbeat"
 NAMED_MAX: Final = 3
 """Things that a record of the audit names."""
 OURS: Final = "holdfast.v1."
@@ -97,7 +99,7 @@ class Admission:
             principal = self._callers.principal(context)
             self._trail.denied(principal, _call(method), "", error.sentence)
             raise
-        if self._limits.on and method not in UNLIMITED:
+        if self._limits.on and _counts(method, request):
             self._count(method, self._callers.principal(context), request.ByteSize())
         if self._gate.open:
             return
@@ -121,13 +123,27 @@ class Admission:
             self._trail.read(principal, call, _named(request))
 
 
+def is_limited(beat: ConsumerGroupHeartbeatRequest) -> bool:
+    """Return whether a heartbeat counts: as a join or a leave. Else a refusal would end a session.
+
+    A positive epoch is that of a member.
+    """
+    return beat.member_epoch <= 0
+
+
+def _counts(method: str, request: Any) -> bool:  # noqa: ANN401 - as above
+    if method == _BEAT:
+        return is_limited(request)
+    return method not in UNLIMITED
+
+
 def _call(method: str) -> str:
     return method.partition(".")[2]
 
 
 def _named(request: Any) -> str:  # noqa: ANN401 - as above
     """Return what a request names, for people; of several the first ones."""
-    for field in ("group_id", "principal", "groups", "names"):
+    for field in ("group_id", "principal", "groups", "group_ids", "names"):
         if field in request.DESCRIPTOR.fields_by_name and (found := getattr(request, field)):
             if isinstance(found, str):
                 return found

@@ -28,7 +28,7 @@ How = Literal["whole", "member", "each", "shown", "calls", "anyone"]
 WHOLE: Final = "whole"
 """The request names one thing, or the cluster: the call is carried out or refused."""
 MEMBERS: Final = "member"
-"""The same of a member's call, which travels on streams as well (`rpc.member_calls` checks it)."""
+"""The same of a member's call, which travels on streams as well (`rpc.calls` checks it)."""
 EACH: Final = "each"
 """The request names several things: each is refused or carried out by itself."""
 SHOWN: Final = "shown"
@@ -79,6 +79,7 @@ TABLE: Final[Mapping[str, Line]] = {
     "GroupService.SyncGroup": _MEMBERS_CALL,
     "GroupService.Heartbeat": _MEMBERS_CALL,
     "GroupService.HeartbeatStream": Line(CALLS),
+    "GroupService.ConsumerGroupHeartbeat": Line(MEMBERS, _JOIN, topics=_READ_TOPIC),
     "GroupService.LeaveGroup": _MEMBERS_CALL,
     "GroupService.FindCoordinator": Line(ANYONE),
     "GroupService.Session": Line(CALLS),
@@ -87,6 +88,7 @@ TABLE: Final[Mapping[str, Line]] = {
     "OffsetService.OffsetFetch": Line(EACH, _READ_GROUP),
     "OffsetService.OffsetDelete": Line(WHOLE, _RUN_GROUP, topics=_READ_TOPIC),
     "AdminService.DescribeGroups": Line(EACH, _READ_GROUP),
+    "AdminService.ConsumerGroupDescribe": Line(EACH, _READ_GROUP),
     "AdminService.ListGroups": Line(SHOWN, _READ_GROUP),
     "AdminService.DeleteGroups": Line(EACH, _RUN_GROUP),
     "AdminService.RemoveMembers": Line(WHOLE, _RUN_GROUP),
@@ -156,7 +158,8 @@ READS: Final = frozenset(
     {
         *("OffsetService.OffsetFetch", "LogService.ReadEvents", "LogService.Watch"),
         *("AdminService.DescribeGroups", "AdminService.ListGroups", "AdminService.ListTopics"),
-        *("AdminService.DescribeSettings", "AdminService.DescribeAcls", "AdminService.TestAcl"),
+        *("AdminService.ConsumerGroupDescribe", "AdminService.DescribeSettings"),
+        *("AdminService.DescribeAcls", "AdminService.TestAcl"),
         *("AdminService.DescribeRevocations", "BackupService.BeginBackup"),
     }
 )

@@ -121,9 +121,8 @@ def _settings() -> Iterable[str]:
     yield "| setting | meaning | default | bounds | unit | scope | Kafka's name |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for name, s in sorted(REGISTRY.items()):
-        bounds = f"{s.least} to {s.most}"
         yield _row(
-            f"`{name}`", s.documentation, f"`{s.default}`", bounds, s.unit, s.scope, s.kafka_name
+            f"`{name}`", s.documentation, f"`{s.default}`", s.bounds, s.unit, s.scope, s.kafka_name
         )
 
 

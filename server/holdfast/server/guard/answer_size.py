@@ -39,6 +39,11 @@ class Room:
         if self.left < 0:
             raise too_large(self._most, self._advice)
 
+    def taken(self, raw: bytes) -> bytes:
+        """Use up the bytes of an encoded item, and return it."""
+        self.take(len(raw))
+        return raw
+
     def has(self, size: int) -> bool:
         """Return whether so many bytes are left."""
         return self.left >= size

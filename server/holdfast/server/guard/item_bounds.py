@@ -46,6 +46,9 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "JoinGroupRequest.protocols": 100,
     "SyncGroupRequest.assignments": MEMBERS_MAX,
     "HeartbeatBatch.requests": BEATS_MAX,
+    "ConsumerGroupHeartbeatRequest.subscribed_topic_names.names": 5_000,
+    "ConsumerGroupHeartbeatRequest.topic_partitions.topic_partitions": 10_000,
+    "ConsumerGroupHeartbeatRequest.topic_partitions.topic_partitions.partitions": 100_000,
     "LeaveGroupRequest.members": LEAVING_MAX,
     "SessionRequest.calls": CALLS_MAX,
     "SessionRequest.calls.join.protocols": 10_000,
@@ -53,6 +56,9 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "SessionRequest.calls.leave.members": 10_000,
     "SessionRequest.calls.commit.topics": 10_000,
     "SessionRequest.calls.commit.topics.partitions": 10_000,
+    "SessionRequest.calls.consumer_heartbeat.subscribed_topic_names.names": 10_000,
+    "SessionRequest.calls.consumer_heartbeat.topic_partitions.topic_partitions": 10_000,
+    "SessionRequest.calls.consumer_heartbeat.topic_partitions.topic_partitions.partitions": 100_000,
     "SessionRequest.given_up": CALLS_MAX,
     "FindCoordinatorRequest.coordinator_keys": 1_000,
     "OffsetCommitRequest.topics": OFFSETS_MAX,
@@ -63,6 +69,7 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "OffsetDeleteRequest.topics": OFFSETS_MAX,
     "OffsetDeleteRequest.topics.partitions": OFFSETS_MAX,
     "DescribeGroupsRequest.groups": 5_000,
+    "ConsumerGroupDescribeRequest.group_ids": 5_000,
     "ListGroupsRequest.states_filter": 100,
     "ListGroupsRequest.types_filter": 100,
     "DeleteGroupsRequest.groups_names": 1_000,
@@ -161,7 +168,9 @@ class Bounds:
         self._where = f"{where}." if where else ""
         self._name = message.name
         self._fields = fields_of(message)
-        self._lists = tuple(field for field in self._fields.values() if field.most is not None)
+        self._lists = tuple(
+            field for field in self._fields.values() if field.most is not None or field.lists
+        )
         items = sum(field.most or 0 for field in walk(self._fields.values()))
         self._items_max = items
         self._first_bytes = tuple(_first_bytes(walk(self._fields.values())))

@@ -78,7 +78,7 @@ STREAMS_MAX: Final = 20_000
 SHORT_BYTES: Final = 1_024
 """Bytes below which only the number of requests in flight is bounded (`grpc_options`)."""
 UNPACED: Final = frozenset(
-    {"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"}
+    {"JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat", "LeaveGroup", "OffsetCommit"}
     | {"HeartbeatStream"}
     | {"FindCoordinator", "Check"}
 )

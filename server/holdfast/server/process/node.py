@@ -32,6 +32,7 @@ from holdfast.runtime.time.timers import Timers
 from holdfast.server.access.admission import Admission
 from holdfast.server.access.gate import Gate
 from holdfast.server.access.principal_limits import PrincipalLimits
+from holdfast.server.access.readable_topics import ReadableTopics
 from holdfast.server.access.revocations import Revocations
 from holdfast.server.access.table import CLUSTER_READ
 from holdfast.server.audit.files import FOLDER, AuditFiles
@@ -46,12 +47,12 @@ from holdfast.server.rpc.admin_service import AdminService
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.backup_service import BackupService
 from holdfast.server.rpc.callers import Callers
+from holdfast.server.rpc.calls.member_calls import MemberCalls
 from holdfast.server.rpc.group_service import GroupService
 from holdfast.server.rpc.grpc_options import message_bytes_max
 from holdfast.server.rpc.health import Health
 from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
 from holdfast.server.rpc.log_service import LogService
-from holdfast.server.rpc.member_calls import MemberCalls
 from holdfast.server.rpc.membership.known_nodes import ClientAddresses, KnownNodes
 from holdfast.server.rpc.membership.node_changes import NodeChanges
 from holdfast.server.rpc.nodes import Nodes
@@ -114,9 +115,12 @@ class Node:
         self.call_counts, self.applied_counts = CallCounts(), AppliedCounts()
         self.timers = Timers(replica, self._submit, heard=arrived.heard)
         addresses = ClientAddresses(known)
-        self.actors = Actors(replica, self.timers, addresses, self._forming, recovering)
         self._trail = Trail(_audit_files(config))
         self._callers, self._gate = Callers(), Gate(lambda: replica.state, self._trail)
+        self.actors = Actors(
+            *(replica, self.timers, addresses, self._forming, recovering),
+            ReadableTopics(self._gate),
+        )
         self._limits = PrincipalLimits(lambda: replica.state)
         self.revocations = Revocations(
             lambda: replica.state, self._callers, self.open_streams.end_where

@@ -11,14 +11,13 @@ from holdfast.coordinator.model import replies
 from holdfast.coordinator.model.commands import DeleteGroup, RaiseLevel, ReportBackup
 from holdfast.coordinator.model.rejections import GroupAuthorizationFailed
 from holdfast.coordinator.model.subscriptions import UNSURVEYED
-from holdfast.coordinator.projections.rebalances import KEPT_MAX
 from holdfast.runtime.groups.pending_calls import Answered
 from holdfast.server.access import acl_calls, revocation_calls
 from holdfast.server.access.acl_calls import AclCalls
 from holdfast.server.access.gate import refused
 from holdfast.server.access.table import CLUSTER_READ, need_of, topics_of
-from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.rpc.callers import Callers, Context, answered, named
+from holdfast.server.rpc.describe_service import DescribeCalls
 from holdfast.server.rpc.errors import ENDED, partly_done
 from holdfast.server.rpc.listing import Lists, survey
 from holdfast.server.rpc.membership.node_service import NodeCalls
@@ -52,7 +51,7 @@ RequestT = TypeVar("RequestT", bound="Message")
 ResponseT = TypeVar("ResponseT", bound="Message")
 
 
-class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
+class AdminService(DescribeCalls, NodeCalls, admin_pb2_grpc.AdminServiceServicer):
     """Reads and changes of groups, topics, settings and nodes."""
 
     def __init__(
@@ -72,36 +71,6 @@ class AdminService(NodeCalls, admin_pb2_grpc.AdminServiceServicer):
         self._lists, self._acls = Lists(), AclCalls(gate)
 
     # --- groups ---
-
-    @answered(a.DescribeGroupsResponse)
-    async def DescribeGroups(
-        self, request: a.DescribeGroupsRequest, context: Context
-    ) -> a.DescribeGroupsResponse:
-        """Show groups with their members."""
-        need = need_of("AdminService.DescribeGroups")
-        denied = self._denied(request, need, request.groups, context)
-        state, extras = await self._reads.state(request.holdfast)
-        most = request.holdfast.rebalances_max if request.holdfast.HasField("rebalances_max") else 1
-        asked = views.Asked(
-            min(most, KEPT_MAX),
-            self._reads.histories,
-            self._actors.session_left_ms,
-            self._takeovers.count,
-        )
-        room, slices = Room("name fewer groups, or ask for fewer rebalances"), Slices()
-        response = Encoded(a.DescribeGroupsResponse(holdfast=extras), room)
-        made: dict[str, bytes] = {}
-        for group_id in request.groups:
-            if group_id in made:
-                await slices.done()
-                room.take(len(made[group_id]))  # a group that is named again is not encoded again
-            elif group_id in denied:
-                made[group_id] = views.forbidden(group_id).SerializeToString()
-                room.take(len(made[group_id]))
-            else:
-                made[group_id] = await views.described(state, group_id, asked, room, slices)
-            response.put(a.DescribeGroupsResponse.GROUPS_FIELD_NUMBER, made[group_id])
-        return response.message(a.DescribeGroupsResponse)
 
     @answered(a.ListGroupsResponse)
     async def ListGroups(

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from holdfast.coordinator.model.ids import GroupId, MemberId
-    from holdfast.v1.group_pb2 import HeartbeatRequest
+    from holdfast.v1.group_pb2 import ConsumerGroupHeartbeatRequest, HeartbeatRequest
+
+    Beats = Sequence[HeartbeatRequest | ConsumerGroupHeartbeatRequest]
 
 
 class _Batch:
     """One batch in process. `over` is set when it is processed or given up."""
 
-    def __init__(self, requests: Sequence[HeartbeatRequest]) -> None:
+    def __init__(self, requests: Beats) -> None:
         self.over = asyncio.Event()
         self._requests = requests
         self._members: frozenset[tuple[GroupId, MemberId]] | None = None
@@ -41,7 +43,7 @@ class ArrivedHeartbeats:
         self._under_way: dict[_Batch, None] = {}
 
     @contextlib.contextmanager
-    def counted(self, requests: Sequence[HeartbeatRequest]) -> Iterator[Callable[[], None]]:
+    def counted(self, requests: Beats) -> Iterator[Callable[[], None]]:
         """Register a batch while the body runs, or until the body calls the yielded function."""
         batch = _Batch(requests)
         self._under_way[batch] = None

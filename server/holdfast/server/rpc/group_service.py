@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.server.config.address import parse_address
 from holdfast.server.rpc.callers import Context, answered
+from holdfast.server.rpc.calls.consumer_heartbeat import answered_before as beat_answered
 from holdfast.server.rpc.errors import malformed
 from holdfast.server.rpc.heartbeat_stream import answered_before
 from holdfast.server.rpc.slices import chunks
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
+    from holdfast.server.rpc.calls.member_calls import MemberCalls
     from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
-    from holdfast.server.rpc.member_calls import MemberCalls
     from holdfast.server.rpc.session.sessions import Sessions
 
 _GROUPS = 0
@@ -67,6 +68,18 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     ) -> None:
         """Answer heartbeats of many members, and push news to them."""
         await self._streams.serve(requests, context)
+
+    @answered(g.ConsumerGroupHeartbeatResponse)
+    async def ConsumerGroupHeartbeat(
+        self, request: g.ConsumerGroupHeartbeatRequest, context: Context
+    ) -> g.ConsumerGroupHeartbeatResponse:
+        """Hear a member of the heartbeat protocol, and tell it what it is to own."""
+        who, kind = self._calls.asker(context), self._calls.consumer_heartbeat
+        if (refused := kind.refusal(request, who.principal)) is not None:
+            return refused
+        if (before := beat_answered(self._actors.hearing(), request, who.principal)) is not None:
+            return before
+        return await self._calls.ask_as(kind, request, who)
 
     async def Session(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[g.SessionRequest], context: Context

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.server.access.principal_limits import PrincipalLimits
     from holdfast.server.guard.pace import Pace
     from holdfast.server.metrics.call_counts import CallCounts
-    from holdfast.server.rpc.member_calls import MemberCalls
+    from holdfast.server.rpc.calls.member_calls import MemberCalls
     from holdfast.server.rpc.reads import Reads
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from holdfast.coordinator.model.events import StaticMemberReplaced
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.membership import JOINED, RELEASED, line_of
-from holdfast.coordinator.model.rejections import FencedInstanceId
+from holdfast.coordinator.model.rejections import FencedInstanceId, UnreleasedInstanceId
 from holdfast.coordinator.model.text import span
 from holdfast.runtime.event_log.history import NotHeld
 from holdfast.server.translate.refusals import sentence
@@ -140,7 +140,7 @@ class Takeovers:
 
         An age, not a time: log time differs from wall time once a cluster has stood still.
         """
-        if isinstance(error, FencedInstanceId):
+        if isinstance(error, FencedInstanceId | UnreleasedInstanceId):
             held_ms = self._replica.log_time_ms() - error.holder_since_ms
             extras.takeovers = self.count(group_id, error.instance_id)
             extras.message = sentence(error, time_held=span(held_ms))

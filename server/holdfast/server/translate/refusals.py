@@ -160,6 +160,32 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
         "a rule was broken inside the node, so nothing was changed: {problem}. The node's log has "
         "an alarm; please report it",
     ),
+    r.FencedMemberEpoch: Coded(
+        e.ERROR_CODE_FENCED_MEMBER_EPOCH,
+        "the heartbeat speaks of member epoch {sent}, the member is at {current}: it missed a "
+        "change, or another process uses its id. Drop all partitions, and join again with the same "
+        "member id and epoch 0",
+    ),
+    r.StaleMemberEpoch: Coded(
+        e.ERROR_CODE_STALE_MEMBER_EPOCH,
+        "the call speaks of member epoch {sent}, the member is at {current}. Try again with the "
+        "epoch that the next heartbeat's answer gives",
+    ),
+    r.UnreleasedInstanceId: Coded(
+        e.ERROR_CODE_UNRELEASED_INSTANCE_ID,
+        "the instance id {instance_id!r} is in use by member {holder!r} of client "
+        "{holder_client_id!r} for {time_held}, and it was not released. Try again until that "
+        "member releases it (member epoch -2) or its session ends, or use an instance id of your "
+        "own",
+    ),
+    r.UnsupportedAssignor: Coded(
+        e.ERROR_CODE_UNSUPPORTED_ASSIGNOR,
+        "the service has no assignor {name!r}; it has {known}. Name one of these, or none",
+    ),
+    r.InvalidRegularExpression: Coded(
+        e.ERROR_CODE_INVALID_REGULAR_EXPRESSION,
+        "the regular expression {regex!r} cannot be used: {problem}. Write it in the syntax of RE2",
+    ),
     r.NotCoordinator: Coded(
         e.ERROR_CODE_NOT_COORDINATOR,
         "this node lost the leadership while the call was waiting. Ask the leader, with the same "
@@ -195,6 +221,8 @@ def sentence(rejection: Rejection, *, time_held: str = "some time") -> str:
     values["time_held"] = time_held
     if isinstance(rejection, r.TopicInUse):
         values["groups"] = _few(rejection.group_ids, rejection.count)
+    if isinstance(rejection, r.UnsupportedAssignor):
+        values["known"] = ", ".join(map(repr, rejection.known)) or "none"
     return readable(TABLE[type(rejection)].text.format_map(values))
 
 

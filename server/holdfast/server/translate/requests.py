@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from google.protobuf.message import DecodeError
 
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.events import Assigned, OffsetCommitted
-from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.ids import TopicPartition, TopicPartitions
 from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.rpc.errors import malformed
@@ -25,6 +25,9 @@ CONSUMER = "consumer"
 SUBSCRIBED_MAX: Final = 10_000
 """Topics in one join, summed over its protocols; each protocol usually repeats them."""
 _SUBSCRIPTION: Final = Bounds(g.ConsumerProtocolSubscription.DESCRIPTOR, "protocols.metadata")
+
+
+_UNSET: Final = -1
 
 
 def join_group(request: g.JoinGroupRequest, caller: c.Caller, fresh_member_id: str) -> c.JoinGroup:
@@ -124,6 +127,63 @@ def heartbeat(request: g.HeartbeatRequest, caller: c.Caller) -> c.Heartbeat:
         _instance_id(request),
         request.HasField("holdfast") and request.holdfast.release,
     )
+
+
+def consumer_heartbeat(
+    request: g.ConsumerGroupHeartbeatRequest, caller: c.Caller, regex_problem: str = ""
+) -> c.ConsumerGroupHeartbeat:
+    """Translate ConsumerGroupHeartbeat; `regex_problem`: why its regular expression is no good."""
+    return c.ConsumerGroupHeartbeat(
+        caller=caller,
+        group_id=request.group_id,
+        member_id=limits.text("member_id", request.member_id),
+        member_epoch=request.member_epoch,
+        instance_id=_optional_text(request, "instance_id"),
+        rack_id=_optional_text(request, "rack_id"),
+        rebalance_timeout_ms=_rebalance_timeout_ms(request),
+        topics=_subscribed_names(request),
+        regex=_optional_text(request, "subscribed_topic_regex"),
+        regex_problem=regex_problem,
+        server_assignor=_optional_text(request, "server_assignor"),
+        owned=_owned(request),
+    )
+
+
+def _rebalance_timeout_ms(request: g.ConsumerGroupHeartbeatRequest) -> int | None:
+    """Return the timeout; Kafka's -1 means that it is not set."""
+    if not request.HasField("rebalance_timeout_ms") or request.rebalance_timeout_ms == _UNSET:
+        return None
+    return request.rebalance_timeout_ms
+
+
+_OptionalText: TypeAlias = Literal[
+    "instance_id", "rack_id", "subscribed_topic_regex", "server_assignor"
+]
+
+
+def _optional_text(request: g.ConsumerGroupHeartbeatRequest, field: _OptionalText) -> str | None:
+    if not request.HasField(field):
+        return None
+    return limits.text(field, getattr(request, field))
+
+
+def _subscribed_names(request: g.ConsumerGroupHeartbeatRequest) -> tuple[str, ...] | None:
+    """Return the topics of a subscription, sorted: their order does not count (K-M17)."""
+    if not request.HasField("subscribed_topic_names"):
+        return None
+    names = set(request.subscribed_topic_names.names)
+    return tuple(sorted(limits.text("subscribed_topic_names.names", name) for name in names))
+
+
+def _owned(request: g.ConsumerGroupHeartbeatRequest) -> tuple[TopicPartitions, ...] | None:
+    """Return what the member owns, each topic once; None and an empty tuple differ (K-M12)."""
+    if not request.HasField("topic_partitions"):
+        return None
+    by_topic: dict[str, set[int]] = {}
+    for each in request.topic_partitions.topic_partitions:
+        topic = limits.text("topic_partitions.topic", each.topic)
+        by_topic.setdefault(topic, set()).update(each.partitions)
+    return tuple(TopicPartitions(name, tuple(sorted(by_topic[name]))) for name in sorted(by_topic))
 
 
 def leave_group(

@@ -5,7 +5,9 @@ A rejection without an error code is raised as CallFailed or NotCoordinator (`re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, cast
 
 from holdfast.coordinator.model import rejections as r
 from holdfast.server.translate.refusals import code_of, sentence
@@ -34,7 +36,7 @@ def extras(error: Rejection | None, grant: Grant | None = None) -> x.ResponseExt
             made.predecessor_ms = grant.predecessor_ms
     if error is not None:
         made.message = sentence(error)
-    if isinstance(error, r.FencedInstanceId):
+    if isinstance(error, r.FencedInstanceId | r.UnreleasedInstanceId):
         made.holder = error.holder
         made.holder_since_ms = error.holder_since_ms
     return made
@@ -81,8 +83,53 @@ def heartbeat(reply: replies.HeartbeatReply) -> g.HeartbeatResponse:
 def cached(answer: CachedAnswer) -> g.HeartbeatResponse:
     """Return the response of a cached answer; it is made once and sent many times."""
     if not isinstance(answer.response, g.HeartbeatResponse):
-        answer.response = heartbeat(answer.reply)
+        answer.response = heartbeat(cast("replies.HeartbeatReply", answer.reply))
     return answer.response
+
+
+def cached_beat(answer: CachedAnswer) -> g.ConsumerGroupHeartbeatResponse:
+    """Return the same of the heartbeat protocol."""
+    if not isinstance(answer.response, g.ConsumerGroupHeartbeatResponse):
+        answer.response = consumer_heartbeat(cast("replies.ConsumerHeartbeatReply", answer.reply))
+    return answer.response
+
+
+def consumer_heartbeat(reply: replies.ConsumerHeartbeatReply) -> g.ConsumerGroupHeartbeatResponse:
+    """Make the response of ConsumerGroupHeartbeat."""
+    response = g.ConsumerGroupHeartbeatResponse(
+        error_code=code_of(reply.error),
+        member_epoch=reply.member_epoch,
+        heartbeat_interval_ms=reply.heartbeat_interval_ms,
+        holdfast=extras(reply.error, reply.grant),
+    )
+    if reply.error is None:
+        response.member_id = reply.member_id
+    if reply.assignment is not None:
+        tokens = partition_tokens(reply.assignment)
+        response.assignment.CopyFrom(_assignment(tokens))
+        response.holdfast.predecessor_ms = reply.grant.predecessor_ms
+        response.holdfast.partition_tokens.extend(tokens)
+    return response
+
+
+def partition_tokens(owned: Iterable[replies.OwnedPartition]) -> list[x.PartitionTokens]:
+    """Make the tokens of partitions, which are sorted: one message a topic."""
+    made = []
+    for topic, group in groupby(owned, key=attrgetter("topic")):
+        places = tuple(group)
+        partitions = [place.partition for place in places]
+        tokens = [place.fencing_token for place in places]
+        made.append(x.PartitionTokens(topic=topic, partitions=partitions, fencing_tokens=tokens))
+    return made
+
+
+def _assignment(tokens: Iterable[x.PartitionTokens]) -> g.ConsumerGroupAssignment:
+    """Return the partitions that have these tokens."""
+    topics = (
+        g.ConsumerGroupTopicPartitions(topic=each.topic, partitions=each.partitions)
+        for each in tokens
+    )
+    return g.ConsumerGroupAssignment(topic_partitions=topics)
 
 
 def leave_group(

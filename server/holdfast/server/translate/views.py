@@ -48,11 +48,11 @@ async def described(state: State, group_id: str, asked: Asked, room: Room, slice
     told = newest(asked.histories, group_id, asked.rebalances_max)
     made = Encoded(_head(found, told), room)
     group = state.groups.get(group_id)
-    if group is not None:
-        kind = type_of(group)
+    kind = None if group is None else type_of(group)
+    if group is not None and kind is not None and (show := kind.describe_member):
         members = await ordered(kind.members(group).values(), kind.seniority)
         async for each in slices.of(members):
-            member = kind.describe_member(state, group, each)
+            member = show(state, group, each)
             left_ms = asked.session_left_ms(group_id, member.member_id)
             instance = member.instance_id
             takeovers = asked.taken_over(group_id, instance) if instance else 0

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from holdfast.coordinator.consumer.state import Member as ConsumerMember
 from holdfast.coordinator.model.access import Acl, Revocation
-from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN, SINCE, level_of
-from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.consumer_events import MemberTarget, ResolvedRegex
+from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.levels import GROUP_TYPES, LEVEL_MAX, LEVEL_MIN, VARYING, level_of
+from holdfast.coordinator.model.state import Group, State
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Event, Part
@@ -25,7 +28,16 @@ STATE_FIRST: Final = 2
 SCHEMA_VERSION: Final = LEVEL_MAX + 1
 """The newest version that is read, and written once the level is in force."""
 
-STATE_SINCE: Final[dict[type, int]] = {Acl: 2, Revocation: 2}
+_FIRST_TYPE: Final = "classic"
+"""The only type of groups at level 1."""
+
+STATE_SINCE: Final[dict[type, int]] = {
+    Acl: 2,
+    Revocation: 2,
+    ConsumerMember: 2,
+    MemberTarget: 2,
+    ResolvedRegex: 2,
+}
 """The level that first holds a kind of state record, by its value's class; else it is level 1."""
 
 
@@ -34,14 +46,17 @@ def of_event(event: Event) -> int:
 
     Two nodes make the same record of an entry, also where only one of them was upgraded in between.
     """
-    if type(event) not in SINCE:
+    if type(event) not in VARYING:
         return EVENTS_FIRST
-    return level_of(event) + 1
+    level = level_of(event)
+    return EVENTS_FIRST if level == LEVEL_MIN else level + 1
 
 
 def of_entry(parts: Iterable[Part]) -> int:
     """Return the version of an entry with these parts: the newest of its events'."""
-    newer = [of_event(it.event) for part in parts for it in part.events if type(it.event) in SINCE]
+    newer = [
+        of_event(it.event) for part in parts for it in part.events if type(it.event) in VARYING
+    ]
     return max(newer, default=EVENTS_FIRST)
 
 
@@ -51,5 +66,15 @@ def of_state(value: object) -> int:
     That of the cluster's own record is the level in force: it keeps an older version from opening
     the directory.
     """
-    level = value.level if type(value) is State else STATE_SINCE.get(type(value), LEVEL_MIN)
+    level = _level_of_state(value)
     return STATE_FIRST if level == LEVEL_MIN else level + 1
+
+
+def _level_of_state(value: object) -> int:
+    if type(value) is State:
+        return value.level
+    if type(value) is TopicSize and value.created_index:
+        return GROUP_TYPES
+    if type(value) is Group and value.group_type != _FIRST_TYPE:
+        return GROUP_TYPES
+    return STATE_SINCE.get(type(value), LEVEL_MIN)

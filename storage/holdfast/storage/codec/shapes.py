@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origi
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from holdfast.coordinator.model.flattened import is_flattened
+from holdfast.coordinator.structures.flattened import is_flattened
 from holdfast.storage.codec.value_reader import Flat, Turn, Turned, getter, maker, value_reader
 from holdfast.storage.codec.value_writer import Add, value_writer
 

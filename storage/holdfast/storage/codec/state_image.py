@@ -15,7 +15,8 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from holdfast.coordinator.kernel.group_types import type_of
+from holdfast.coordinator.groups.group_type import Beside
+from holdfast.coordinator.kernel.group_types import TYPES, type_of
 from holdfast.coordinator.model.access import Acl, Revocation
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import MemberId, TopicPartition
@@ -64,6 +65,8 @@ A value of any other class is a member, of the class that a type of groups names
 
 
 _MEMBER: Final = "m"
+_BESIDE: Final = {each.kind: each for kind in TYPES.values() for each in kind.beside}
+"""What types store beside their members, by its class."""
 
 
 class Change(NamedTuple):
@@ -183,7 +186,8 @@ def _content(key: tuple[str, ...], value: StateValue | None) -> bytes | None:
 
 def _kind(item: _Item) -> str:
     value = item.after if item.after is not None else item.before
-    return _KINDS.get(type(value), _MEMBER)
+    beside = _BESIDE.get(type(value))
+    return _KINDS.get(type(value), _MEMBER) if beside is None else beside.letter
 
 
 # --- which records differ ---
@@ -213,10 +217,24 @@ def _group_items(group_id: str, old: Group[Any] | None, new: Group[Any] | None) 
     were, are = _members(old), _members(new)
     for member_id in are.changed_since(were):
         yield _Item(GROUPS, (group_id, member_id), were.get(member_id), are.get(member_id))
+    yield from _beside_items(group_id, old, new)
     had, has = old.offsets if old else PMap(), new.offsets if new else PMap()
     for place in has.changed_since(had):
         key = (group_id, place.topic, str(place.partition))
         yield _Item(GROUPS, key, had.get(place), has.get(place))
+
+
+def _beside_items(group_id: str, old: Group[Any] | None, new: Group[Any] | None) -> Iterator[_Item]:
+    """Yield what differs of that which types store beside their members."""
+    kinds = {each: None for group in (old, new) if group for each in type_of(group).beside}
+    for kind in kinds:
+        was, now = _beside(kind, old), _beside(kind, new)
+        for key in now.changed_since(was):
+            yield _Item(GROUPS, (group_id, key), was.get(key), now.get(key))
+
+
+def _beside(kind: Beside, group: Group[Any] | None) -> PMap[str, Any]:
+    return PMap() if group is None or kind not in type_of(group).beside else kind.of(group)
 
 
 def _members(group: Group[Any] | None) -> PMap[MemberId, Any]:
@@ -299,9 +317,10 @@ class _Builder:
     def _group(self, group_id: str) -> Group[Any]:
         group = self._groups[group_id]
         kind, members = type_of(group), self._members[group_id]
-        if not all(isinstance(member, kind.member) for member in members):
+        if not all(isinstance(member, kind.records) for member in members):
             raise CodecError(f"members of another type than group {group_id!r}", "state")
-        return group._replace(
+        restored = group._replace(
             body=kind.restore(group.body, members),
             offsets=PMap(self._offsets[group_id]),
         )
+        return restored._replace(state=kind.derived(restored)) if kind.derived else restored

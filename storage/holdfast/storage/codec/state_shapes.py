@@ -63,6 +63,8 @@ class GroupShape:
         self._bodies = {
             name: Shape(kind.body, messages[name], _maps(kind.body)) for name, kind in types.items()
         }
+        self._derived = frozenset(name for name, kind in types.items() if kind.derived)
+        """Types whose groups' states are not stored, but follow from what is."""
         made = types[_V1_TYPE].body
         newer = tuple(of_body - flat)
         self._v1_body: Shape[Any] = Shape(made, group, (*_maps(made), *newer), every - flat)
@@ -70,6 +72,8 @@ class GroupShape:
     def to_message(self, group: Group[Any]) -> Any:  # noqa: ANN401 - of the descriptor given
         """Turn a group into its message. Raises TypeError or ValueError if a field does not fit."""
         body = self._shape(group.group_type).to_message(group.body)
+        if group.group_type in self._derived:
+            group = group._replace(state="")
         return self._head.to_message(group, **{group.group_type: body})
 
     def to_value(self, message: Any) -> Group[Any]:  # noqa: ANN401 - as above
@@ -138,6 +142,7 @@ class StateShapes:
         plain = dict(_PLAIN)
         for kind in types.values():
             plain[_MEMBER_FIELDS.get(kind.name, f"{kind.name}_member")] = kind.member
+            plain.update((each.field, each.kind) for each in kind.beside)
         for name, made in plain.items():
             self._by_class[made] = (name, Shape(made, _message(record, name)))
         self._by_name = dict(self._by_class.values())

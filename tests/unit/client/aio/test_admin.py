@@ -30,6 +30,8 @@ from holdfast.client._translate.call_arguments import GROUP_STATES, GROUP_TYPES
 from holdfast.client._translate.offset_messages import PARTITIONS_MAX
 from holdfast.client.aio import admin as admin_shell
 from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
+from holdfast.coordinator.consumer.transitions import ASSIGNING, RECONCILING
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.state import EMPTY, STABLE
 from unit.client.fake_cluster import fake_cluster
 from unit.server.nodes import Served, join, served
@@ -334,8 +336,9 @@ def test_k8_a_word_that_is_no_state_is_told_and_case_does_not_matter() -> None:
 
 def test_the_words_for_states_and_types_are_the_service_s() -> None:
     """The client has no server's code, so they stand twice."""
-    assert set(GROUP_STATES) == {EMPTY, PREPARING, COMPLETING, STABLE}
-    assert "classic" in GROUP_TYPES
+    of_classic, of_consumer = {PREPARING, COMPLETING}, {ASSIGNING, RECONCILING}
+    assert set(GROUP_STATES) == {EMPTY, STABLE} | of_classic | of_consumer
+    assert set(TYPES) <= set(GROUP_TYPES)
 
 
 def test_s5_a_hand_over_that_may_have_happened_is_not_repeated() -> None:

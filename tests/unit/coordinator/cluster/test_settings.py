@@ -44,8 +44,8 @@ def test_kafkas_defaults_under_kafkas_names(kafka_name: str, default: int) -> No
 def test_every_default_is_within_its_bounds_and_explained() -> None:
     for name, setting in REGISTRY.items():
         assert setting.name == name
-        assert setting.least <= setting.default <= setting.most
-        assert setting.unit
+        assert setting.problem(str(setting.default)) is None
+        assert bool(setting.unit) is not bool(setting.words)
         assert setting.documentation.endswith(".")
 
 

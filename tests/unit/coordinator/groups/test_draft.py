@@ -20,7 +20,9 @@ def of_the_cluster(state: State) -> Draft:
 @pytest.fixture(autouse=True)
 def deletions_are_of_level_2(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if this release had brought them."""
-    monkeypatch.setattr(draft_module, "SINCE", {LevelRaised: 2, TopicsDeleted: 2})
+    levels = {LevelRaised: 2, TopicsDeleted: 2}
+    monkeypatch.setattr(draft_module, "VARYING", levels)
+    monkeypatch.setattr(draft_module, "level_of", lambda event: levels[type(event)])
 
 
 def test_an_event_above_the_level_in_force_is_a_defect() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from harness.calls import Calls, P
 from holdfast.coordinator.classic.transitions import TRANSITIONS
+from holdfast.coordinator.consumer.transitions import ALLOWED
 from holdfast.coordinator.kernel.evolve import evolve
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
@@ -120,7 +121,7 @@ def test_members_change_in_the_join_phase_only() -> None:
 
 
 def test_every_event_of_a_group_stands_in_the_table() -> None:
-    named = {event for (_, event) in TRANSITIONS}
+    named = {event for (_, event) in (*TRANSITIONS, *ALLOWED)}
 
     assert named == {each.__name__ for each in get_args(GroupEvent)}
 

@@ -44,12 +44,12 @@ def test_s7_a_request_over_the_limit_is_told_the_limit_and_that_nothing_happened
 
     async def story() -> None:
         async with served() as node:
-            error = await too_long(node, REGISTRY[LIMIT].default + 2 * MESSAGE_MARGIN)
+            error = await too_long(node, int(REGISTRY[LIMIT].default) + 2 * MESSAGE_MARGIN)
             trailing = dict(error.trailing_metadata() or ())
 
         assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
         told = error.details() or ""
-        assert f"at most {REGISTRY[LIMIT].default + MESSAGE_MARGIN} are allowed" in told
+        assert f"at most {int(REGISTRY[LIMIT].default) + MESSAGE_MARGIN} are allowed" in told
         assert f"{LIMIT} and {MESSAGE_MARGIN} more, but never below {MESSAGE_FLOOR}" in told
         assert trailing["holdfast-outcome"] == "not-applied"
 

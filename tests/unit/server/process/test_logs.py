@@ -12,7 +12,7 @@ from holdfast.coordinator.model.commands import Caller, TriggerRebalance
 from holdfast.raft.api import Overloaded
 from holdfast.runtime.groups.batch import TOLD_MAX, told
 from holdfast.server.process.logs import TextForm
-from holdfast.server.rpc.member_calls import Join
+from holdfast.server.rpc.calls.classic import Join
 from unit.server.nodes import join, served
 from unit.server.session_calls import Stream, request_id, run
 
@@ -68,7 +68,7 @@ def test_a_decision_that_fails_is_told_with_the_request_id(
 
     async def story() -> None:
         async with served() as node:
-            monkeypatch.setattr("holdfast.runtime.groups.actor.decide", crash)
+            monkeypatch.setattr("holdfast.runtime.groups.decider.decide", crash)
             answer = await node.group.JoinGroup(join(request_id=known_as))
             assert answer.error_code != 0
 

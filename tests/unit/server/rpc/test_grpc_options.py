@@ -94,7 +94,7 @@ async def echo(request: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> b
 @contextlib.asynccontextmanager
 async def serving(connections: int = CONNECTIONS_MAX, tls: Tls | None = None) -> AsyncIterator[int]:
     """A server of one method, which is called only once its request is there; its port."""
-    options = server_options(REGISTRY["log.entry_bytes_max"].default, connections)
+    options = server_options(int(REGISTRY["log.entry_bytes_max"].default), connections)
     server = grpc.aio.server(options=options)
     service, _, method = PATH[1:].decode().rpartition("/")
     handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(echo)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from holdfast.coordinator.model.events import OffsetCommitted
-from holdfast.coordinator.model.flattened import flattened
+from holdfast.coordinator.structures.flattened import flattened
 from holdfast.storage.codec.shapes import Shape
 from holdfast.v1 import events_pb2
 

@@ -9,9 +9,9 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import strategies as st
 
 from holdfast.coordinator.model.events import LevelRaised
-from holdfast.coordinator.model.flattened import is_flattened
 from holdfast.coordinator.model.levels import LEVEL_MAX
 from holdfast.coordinator.model.state import Settings, State
+from holdfast.coordinator.structures.flattened import is_flattened
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.shapes import message_of
 

@@ -17,7 +17,7 @@ from holdfast.chaos.workload.callers import RecordedAdmin
 from holdfast.chaos.workload.members import RecordedMember
 from holdfast.chaos.workload.store import StoreClient, Write
 from holdfast.client import CooperativeAssignor, HoldfastError, OwnershipLost, Tls
-from holdfast.client.aio.member import DEFAULT_ASSIGNORS
+from holdfast.client._translate.member_settings import DEFAULT_ASSIGNORS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.connect import Cluster, code_name
-from holdfast.cli.ending import fail
+from holdfast.cli.ending import fail, print_json
 from holdfast.cli.names import group_name, member_name
 from holdfast.cli.options import (
     about,
@@ -17,7 +17,8 @@ from holdfast.cli.options import (
     show_json,
     table,
 )
-from holdfast.cli.render import describing, explain
+from holdfast.cli.render import consumer_groups, describing, explain
+from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
 from holdfast.cli.render.times import now
 from holdfast.client._translate.call_arguments import GROUP_STATES
@@ -79,11 +80,37 @@ def describe(
 ) -> None:
     """Show groups: state, members, what they own, and why they last rebalanced."""
     response = _described(cluster, group_ids, rebalances)
+    others = _of_the_heartbeat_protocol(cluster, response)
     if as_json:
-        show_json(response)
+        more = {"consumer_groups": list(map(plain, others))} if others else {}
+        print_json(plain(response) | more)
     else:
         describing.show(response)
+        consumer_groups.show(others, behind=bool(response.groups))
     _refuse_unknown(response)
+
+
+def _of_the_heartbeat_protocol(
+    cluster: Cluster, response: a.DescribeGroupsResponse
+) -> list[a.ConsumerGroupDescribedGroup]:
+    """Describe those groups that are unknown as classic ones; take what is found out of these."""
+    unknown = [
+        found.group_id
+        for found in response.groups
+        if found.error_code == e.ERROR_CODE_GROUP_ID_NOT_FOUND
+    ]
+    if not unknown:
+        return []
+    asked = a.ConsumerGroupDescribeRequest(group_ids=unknown)
+    answer = cluster.call(asked, a.ConsumerGroupDescribeResponse)
+    others = [found for found in answer.groups if found.error_code == e.ERROR_CODE_NONE]
+    names = {found.group_id for found in others}
+    left = [found for found in response.groups if found.group_id not in names]
+    del response.groups[:]
+    response.groups.extend(left)
+    for found in others:
+        found.members.sort(key=lambda member: (member.instance_id, member.member_id))
+    return others
 
 
 @group.command("explain")

@@ -24,6 +24,7 @@ class Kind(enum.Enum):
     JOIN = "JoinGroup"
     SYNC = "SyncGroup"
     HEARTBEAT = "Heartbeat"
+    """In the heartbeat protocol ConsumerGroupHeartbeat, which joins as well."""
     TOPICS = "ListTopics"
     LEAVE = "LeaveGroup"
 

@@ -26,7 +26,8 @@ class Health:
     member_id: str
     generation: int
     phase: str
-    """new, finding, joining, syncing, stable, revoking, leaving or stopped."""
+    """new, finding, joining, syncing, stable, revoking, leaving or stopped; in the heartbeat
+    protocol new, a state of docs/clients.md, or stopped."""
     owned: int
     lease_left_ms: int | None
     """How long it may still act on what it owns if nothing is heard from the service any more
@@ -65,12 +66,13 @@ def health_of(session: MemberSession, error: BaseException | None, now_ms: int) 
     owns = session.owns(now_ms)
     ends_at_ms = session.lease_ends_at_ms
     failed = error or session.error
+    is_over = failed is not None and session.stage is not Stage.FAILED
     return Health(
         group=session.settings.group,
         instance_id=session.settings.instance_id,
         member_id=session.identity.member_id,
         generation=session.identity.generation,
-        phase=session.phase_name if failed is None else Stage.STOPPED.name.lower(),
+        phase=Stage.STOPPED.name.lower() if is_over else session.phase_name,
         owned=len(session.held) if owns else 0,
         lease_left_ms=ends_at_ms - now_ms if owns and ends_at_ms is not None else None,
         error=failed,

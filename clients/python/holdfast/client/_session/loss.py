@@ -25,10 +25,11 @@ class LostReason:
     `kind`: `clock` (ownership ended by the own clock, S11), `removed` (the group has removed the
     member before its session could end), `expired` (the group has waited for the member for as
     long as it may, and went on), `fenced` (another process holds the instance id), `stopped` (the
-    member has ended for another reason).
+    member has ended for another reason). In the heartbeat protocol also `superseded` (what a
+    callback ran for was over before the callback was), `stuck` (`working()` was not called).
     """
 
-    kind: Literal["clock", "removed", "expired", "fenced", "stopped"]
+    kind: Literal["clock", "removed", "expired", "fenced", "stopped", "superseded", "stuck"]
     words: str
 
     def __str__(self) -> str:
@@ -92,4 +93,19 @@ def fenced(error: Fenced) -> LostReason:
 GENERATION_PASSED = LostReason(
     "expired", "the group has gone on to another generation without this member"
 )
+EPOCH_PASSED = LostReason("expired", "the group has gone on to an epoch that this member missed")
+REGRANTED = LostReason(
+    "removed", "the group has given it to this member anew: another one may have had it in between"
+)
+SUPERSEDED = LostReason(
+    "superseded",
+    "while a callback ran for it, the group made another assignment, or the member was to leave",
+)
 OVER = LostReason("stopped", "the session is over")
+
+
+def stuck(timeout_ms: int) -> LostReason:
+    """Explain that the program did not say that it works (T-17)."""
+    return LostReason(
+        "stuck", f"the program has not called working() for {timeout_ms / 1000:.1f} s"
+    )

@@ -9,12 +9,13 @@ out, is a session's own business.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
+from holdfast.client._session.consumer.session import ConsumerSession
 from holdfast.client._session.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from holdfast.client._session.loss import LostReason
     from holdfast.client._session.requests import RequestIdSource
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         Response,
         Settings,
         Stage,
+        Subscription,
         TopicPartition,
     )
     from holdfast.client.errors import HoldfastError
@@ -146,8 +148,31 @@ class MemberSession(Protocol):
         """Why something was lost last; None: nothing ever was."""
 
 
+@runtime_checkable
+class SubscribingSession(MemberSession, Protocol):
+    """What the session of the heartbeat protocol can do besides: a subscription may change."""
+
+    def subscribe(self, subscription: Subscription, now_ms: int) -> None:
+        """Want these topics from now on; it is told at once, and leads out of Stage.FAILED."""
+
+    def unsubscribe(self, now_ms: int) -> None:
+        """Go out of the group until `subscribe`."""
+
+    def working(self, now_ms: int) -> None:
+        """Note that the program works (`Settings.work_timeout_ms`)."""
+
+    def commit_again(
+        self,
+        code: ErrorCode.ValueType,
+        identity: Identity,
+        partitions: Collection[TopicPartition],
+    ) -> Identity | None:
+        """Return as whom a commit that was refused may be sent again; None: the refusal stands."""
+
+
 SESSIONS: Final[dict[str, Callable[[Settings, RequestIdSource], MemberSession]]] = {
     "classic": Session,
+    "consumer": ConsumerSession,
 }
 """The session of each `Settings.group_protocol`."""
 

@@ -22,6 +22,7 @@ Request: TypeAlias = (
     | group_pb2.JoinGroupRequest
     | group_pb2.SyncGroupRequest
     | group_pb2.HeartbeatRequest
+    | group_pb2.ConsumerGroupHeartbeatRequest
     | group_pb2.LeaveGroupRequest
     | admin_pb2.ListTopicsRequest
 )
@@ -30,6 +31,7 @@ Response: TypeAlias = (
     | group_pb2.JoinGroupResponse
     | group_pb2.SyncGroupResponse
     | group_pb2.HeartbeatResponse
+    | group_pb2.ConsumerGroupHeartbeatResponse
     | group_pb2.LeaveGroupResponse
     | admin_pb2.ListTopicsResponse
 )
@@ -70,14 +72,24 @@ class Stage(enum.Enum):
     """Made, and not started."""
     RUNNING = enum.auto()
     """On the way into its group, or in it."""
+    FAILED = enum.auto()
+    """Refused for good, and owns nothing; only another subscription would bring it back."""
     LEAVING = enum.auto()
     """Owns nothing any more, and waits for the group to hear that it goes."""
     STOPPED = enum.auto()
     """Over. No input changes anything any more."""
 
 
-GroupProtocol: TypeAlias = Literal["classic"]
+GroupProtocol: TypeAlias = Literal["classic", "consumer"]
 """Which session a member needs (member_session.py has the table)."""
+
+
+class Subscription(NamedTuple):
+    """What a member of the heartbeat protocol wants: topics by name, by pattern, or both."""
+
+    topics: tuple[str, ...] = ()
+    regex: str = ""
+    """In RE2's syntax; topics match it whole. "": none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +101,12 @@ class Settings:
     `weight`: how much this member can carry beside others (the weighted assignor asks).
     `start_timeout_ms`: until when a leading node must have answered first; None: whenever it may.
     `group_protocol`: how members and group agree on who gets what (Kafka: group.protocol).
+
+    For the heartbeat protocol ("consumer") alone: `member_id` is made by whoever makes the member
+    (KIP-1082); `topic_regex`, `rack_id` and `server_assignor` go to the service as they are;
+    `work_timeout_ms`: how long the program may go without `working()`, None: for ever. There the
+    session timeout and the heartbeat interval are the group's: what stands here counts until the
+    group has told them.
     """
 
     group: str
@@ -105,6 +123,11 @@ class Settings:
     takeover: Literal["now", "wait"] = "now"
     weight: int = 1
     group_protocol: GroupProtocol = "classic"
+    member_id: str = ""
+    topic_regex: str = ""
+    rack_id: str | None = None
+    server_assignor: str | None = None
+    work_timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +181,8 @@ class Lost:
 
     partitions: tuple[TopicPartition, ...]
     reason: LostReason
+    after_revoked: bool = False
+    """Whether on_lost is called also for what on_revoked runs for, when that has returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +200,20 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """The member is in no group any more, for this reason; it can be given another subscription."""
+
+    error: HoldfastError
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The session is over: as asked (None), or for a reason that the user must hear."""
 
     error: HoldfastError | None
 
 
-Output: TypeAlias = Send | Cancel | Assigned | Revoke | Lost | Missing | Note | Stopped
+Output: TypeAlias = Send | Cancel | Assigned | Revoke | Lost | Missing | Note | Refused | Stopped
 
 
 class FailureKind(enum.Enum):

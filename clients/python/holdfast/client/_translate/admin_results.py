@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 NameT = TypeVar("NameT")
 FoundT = TypeVar("FoundT")
+DescribedT = TypeVar(
+    "DescribedT", "admin_pb2.DescribedGroup", "admin_pb2.ConsumerGroupDescribedGroup"
+)
 
 
 def by_name(
@@ -32,7 +35,7 @@ def by_name(
     return results
 
 
-def described(group: admin_pb2.DescribedGroup) -> admin_pb2.DescribedGroup | HoldfastError:
+def described(group: DescribedT) -> DescribedT | HoldfastError:
     """Return the group, or why it cannot be described."""
     if group.error_code == ErrorCode.ERROR_CODE_NONE:
         return group

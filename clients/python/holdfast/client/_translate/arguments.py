@@ -109,6 +109,12 @@ def check_instance_id(instance_id: object) -> None:
         )
 
 
+def check_name(argument: str, name: object) -> None:
+    """Raise ValueError for what cannot be the name of a topic or of an assignor."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"{argument} {abbreviate(name)} is not {_NAME_IS}.")
+
+
 def checked(settings: Settings) -> Settings:
     """Return the settings if they are valid for a member. Raises ValueError."""
     check_group(settings.group)
@@ -125,7 +131,7 @@ def checked(settings: Settings) -> Settings:
     if settings.takeover not in ("now", "wait"):
         raise ValueError(f'takeover is "now" or "wait", not {abbreviate(settings.takeover)}.')
     check_positive("weight", settings.weight, "whole number")
-    if not settings.assignors:
+    if not settings.assignors and settings.group_protocol == "classic":
         raise ValueError("assignors is empty: give at least one, or leave it out.")
     return settings
 

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 INT64_MAX: Final = 2**63 - 1
-GROUP_STATES: Final = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
+GROUP_STATES: Final = (
+    *("Empty", "PreparingRebalance", "CompletingRebalance", "Stable"),
+    *("Assigning", "Reconciling"),
+)
 """Kafka's words, which the contract carries as strings."""
 GROUP_TYPES: Final = ("classic", "consumer", "share")
-"""Kafka's words; this service has only the first of these types so far."""
+"""Kafka's words; this service has the first two of these types."""
 
 
 class Offset(NamedTuple):

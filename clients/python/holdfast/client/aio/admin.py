@@ -127,6 +127,15 @@ class Admin(ClusterAdmin):
         answer = await self._read(request, admin_pb2.DescribeGroupsResponse)
         return by_name({group.group_id: described(group) for group in answer.groups}, names)
 
+    async def consumer_group_describe(
+        self, *groups: str
+    ) -> dict[str, admin_pb2.ConsumerGroupDescribedGroup | HoldfastError]:
+        """Describe groups of the heartbeat protocol: epochs, targets, tokens."""
+        names = groups_named("consumer_group_describe", groups)
+        request = admin_pb2.ConsumerGroupDescribeRequest(group_ids=names)
+        answer = await self._read(request, admin_pb2.ConsumerGroupDescribeResponse)
+        return by_name({group.group_id: described(group) for group in answer.groups}, names)
+
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> list[admin_pb2.ListedGroup]:

@@ -5,11 +5,13 @@ The session decides what a refusal means to the membership; `_rpc` decides on re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from holdfast.client._rpc.clock import boot_ms, left_ms
 from holdfast.client._rpc.request_ids import id_of_part
 from holdfast.client._session.fatal_error import fatal_error
+from holdfast.client._session.member_session import SubscribingSession
 from holdfast.client._session.session_io import Stage
 from holdfast.client._session.unknown_commits import UnknownCommits
 from holdfast.client._translate import offset_messages
@@ -18,7 +20,7 @@ from holdfast.client.errors import OutcomeUnknown, Unavailable
 from holdfast.v1 import offset_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from holdfast.client._rpc.caller import Caller
     from holdfast.client._session.member_session import MemberSession
@@ -27,13 +29,17 @@ if TYPE_CHECKING:
     from holdfast.client.errors import HoldfastError
     from holdfast.v1.errors_pb2 import ErrorCode
 
+_AGAIN_MS: Final = 100
+
 
 class Commits:
     """The commits of one member."""
 
-    def __init__(self, session: MemberSession, caller: Caller) -> None:
+    def __init__(self, session: MemberSession, caller: Caller, pump: Callable[[], None]) -> None:
+        """`pump` performs what the session decides when it hears of a refusal."""
         self._session = session
         self._caller = caller
+        self._pump = pump
         self._unknown = UnknownCommits()
 
     async def commit(
@@ -55,8 +61,9 @@ class Commits:
                 else "The member is in no generation; commit when it is assigned again."
             )
         chosen_id = request_id or await self._caller.new_request_id(timeout_ms)
-        for number, part in enumerate(parts):
-            part_id = id_of_part(chosen_id, number)
+        number = 0
+        while number < len(parts):
+            part, part_id = parts[number], id_of_part(chosen_id, number)
             request = offset_messages.commit_request(session.settings, identity, part, part_id)
             try:
                 response = await self._caller.call(
@@ -75,11 +82,40 @@ class Commits:
                 self._unknown.keep(chosen_id, identity)
                 told = _told_in_part(number, len(parts), f"the next one is not: {error}")
                 raise OutcomeUnknown(told, request_id=chosen_id or None) from error
-            if refused := offset_messages.refusals(response):
+            refused = offset_messages.refusals(response)
+            if not refused:
+                number += 1
+                continue
+            refusal = self._refusal(response, refused, identity)
+            newer = await self._newer(refused, identity, part, deadline)
+            if newer is None:
                 self._unknown.answered(chosen_id)
-                return self._refusal(response, refused, identity)
+                return refusal
+            identity = newer
         self._unknown.answered(chosen_id)
         return None
+
+    async def _newer(
+        self,
+        refused: Mapping[TopicPartition, ErrorCode.ValueType],
+        identity: Identity,
+        part: Mapping[TopicPartition, Offset],
+        deadline_ms: int,
+    ) -> Identity | None:
+        """Return as whom a part is committed again (T-19); None: the refusal stands.
+
+        If the session knows of nothing newer yet, a heartbeat is under way that brings it.
+        """
+        self._pump()
+        session, code = self._session, next(iter(refused.values()))
+        if not isinstance(session, SubscribingSession):
+            return None
+        newer = session.commit_again(code, identity, part.keys())
+        if newer == identity:
+            if left_ms(deadline_ms) <= _AGAIN_MS:
+                return None
+            await asyncio.sleep(_AGAIN_MS / 1000)
+        return newer
 
     def _refusal(
         self,

@@ -1,7 +1,8 @@
 """The lines of the logger `holdfast.client` about one member: each event once.
 
 INFO: joining, generation, what it owns. WARNING: partitions lost, and why; topics that do not
-exist; a leave that nobody confirmed. ERROR: what stopped it for good. Knows no call.
+exist; a leave that nobody confirmed. ERROR: what stopped it for good, or until it is given another
+subscription. Knows no call.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from holdfast.client._session.fatal_error import describe_member
-from holdfast.client._session.session_io import Assigned, Lost, Missing, Note, Revoke
+from holdfast.client._session.session_io import Assigned, Lost, Missing, Note, Refused, Revoke
 from holdfast.client.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class MemberLog:
                     " now also" if len(self._session.held) > len(partitions) else "",
                     named(partitions) or "nothing",
                     grant.fencing_token,
+                )
+            case Refused(error):
+                _LOGGER.error(
+                    "%s. It is in no group until it is given another subscription.", error
                 )
             case Revoke(partitions) if partitions:
                 _LOGGER.info("%s lets go of %s.", self._who(), named(partitions))

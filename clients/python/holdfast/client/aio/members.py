@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from holdfast.client._text import abbreviate
 from holdfast.client._translate.arguments import check_instance_id, topic_names
+from holdfast.client._translate.member_settings import UNSET, Unset
 from holdfast.client.aio.connection import Connection
 from holdfast.client.aio.member import Member
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from holdfast.client._session.health import Health
-    from holdfast.client.aio.member import Listener
+    from holdfast.client.aio.member import Listener, Positions
     from holdfast.client.aio.options import SharedOptions
 
 
@@ -45,20 +46,22 @@ class Members:
     does. Raises ValueError below one member, and as a Member does.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only, most with a default
         self,
         endpoints: str | Sequence[str],
         *,
         group: str,
-        topics: Iterable[str],
+        topics: Iterable[str] | Unset = UNSET,
         count: int,
         instance_id: str | None = None,
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
         on_lost: Listener | None = None,
+        positions: Positions | None = None,
         **options: Unpack[SharedOptions],
     ) -> None:
-        names, wanted = instance_ids_of(instance_id, count), topic_names(topics)
+        names = instance_ids_of(instance_id, count)
+        wanted = topics if topics is UNSET else topic_names(topics)
         self._connection = Connection(
             endpoints,
             credentials=options.pop("credentials", None),
@@ -74,6 +77,7 @@ class Members:
                 on_assigned=on_assigned,
                 on_revoked=on_revoked,
                 on_lost=on_lost,
+                positions=positions,
                 **options,
             )
             for name in names

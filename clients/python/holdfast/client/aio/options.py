@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 from holdfast.client._rpc.channel import Credentials
+from holdfast.client._session.session_io import GroupProtocol
 from holdfast.client._translate.acknowledged import OnAcknowledged
 from holdfast.coordinator.assignors import Assignor
 
@@ -21,6 +22,8 @@ class ConnectionOptions(TypedDict, total=False):
 class SharedOptions(ConnectionOptions, total=False):
     """What several members of one process have alike; meanings and defaults as in `aio.Member`."""
 
+    protocol: GroupProtocol
+    topic_regex: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
     heartbeat_interval_ms: int
@@ -29,6 +32,9 @@ class SharedOptions(ConnectionOptions, total=False):
     assignors: Sequence[Assignor]
     takeover: Literal["now", "wait"]
     weight: int
+    rack_id: str
+    server_assignor: str
+    work_timeout_ms: int
 
 
 class MemberOptions(SharedOptions, total=False):

@@ -34,6 +34,8 @@ class UserPartitions(Generic[PartitionT]):
         self._make = make
         self._held: dict[TopicPartition, PartitionT] = {}
         self._fresh: deque[PartitionT] = deque()
+        self._overtaken: set[TopicPartition] = set()
+        """Lost while on_revoked runs for them or is due, and yet to be told by on_lost."""
 
     @property
     def owned(self) -> tuple[PartitionT, ...]:
@@ -47,6 +49,8 @@ class UserPartitions(Generic[PartitionT]):
         for name in told.partitions:
             if name in self._held:
                 self._held[name].revocation.begin(reason)
+        if isinstance(told, Lost) and told.after_revoked:
+            self._overtaken.update(told.partitions)
 
     def concerned(self, told: Assigned | Revoke | Lost) -> tuple[PartitionT, ...]:
         """Return the partitions of an output: new ones, or those that go."""
@@ -70,8 +74,11 @@ class UserPartitions(Generic[PartitionT]):
         """Update after the callback: offer new partitions, remove those that went."""
         if isinstance(told, Assigned):
             self._fresh.extend(concerned)
-        else:
-            for partition in concerned:
+            return
+        if isinstance(told, Lost):
+            self._overtaken.difference_update(told.partitions)
+        for partition in concerned:
+            if partition.name not in self._overtaken:
                 self._held.pop(partition.name, None)
 
     def take(self) -> PartitionT | None:

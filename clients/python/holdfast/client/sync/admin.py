@@ -54,6 +54,12 @@ class Admin:
         """Describe state, members, assignments, and the last rebalances."""
         return THREAD.run(self._admin.describe_groups(*groups, rebalances=rebalances))
 
+    def consumer_group_describe(
+        self, *groups: str
+    ) -> dict[str, admin_pb2.ConsumerGroupDescribedGroup | HoldfastError]:
+        """Describe groups of the heartbeat protocol: epochs, targets, tokens."""
+        return THREAD.run(self._admin.consumer_group_describe(*groups))
+
     def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> list[admin_pb2.ListedGroup]:

@@ -7,12 +7,13 @@ run in a thread of their own for each member.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 from holdfast.client import aio
 from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
 from holdfast.client._rpc.fork_guard import check_process, is_this_process, this_process
 from holdfast.client._translate.arguments import check_callables
+from holdfast.client._translate.member_settings import UNSET, Unset
 from holdfast.client.aio.handlers import would_wait_for_itself
 from holdfast.client.sync.connection import Connection
 from holdfast.client.sync.partition import ThreadPartition
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
     from holdfast.client.aio.options import MemberOptions
 
     Listener = Callable[[Sequence[ThreadPartition]], None]
+    Offsets = Mapping[tuple[str, int], Offset | int]
+    Positions = Callable[[Sequence[ThreadPartition]], Offsets]
     Handler = Callable[[ThreadPartition], None]
+
+
+ResultT = TypeVar("ResultT")
 
 
 class _Inner(aio.Member):
@@ -50,13 +56,16 @@ class Member:
         endpoints: str | Sequence[str] | Connection,
         *,
         group: str,
-        topics: Iterable[str],
+        topics: Iterable[str] | Unset = UNSET,
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
         on_lost: Listener | None = None,
+        positions: Positions | None = None,
         **options: Unpack[MemberOptions],
     ) -> None:
-        check_callables(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
+        check_callables(
+            on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost, positions=positions
+        )
         self._callback_thread = UserThread("holdfast-callbacks")
         self._workers: set[UserThread] = set()
         where = endpoints.shared if isinstance(endpoints, Connection) else endpoints
@@ -69,6 +78,7 @@ class Member:
                 on_assigned=self._in_thread(on_assigned),
                 on_revoked=self._in_thread(on_revoked),
                 on_lost=self._in_thread(on_lost),
+                positions=self._in_thread(positions),
                 **options,
             )
 
@@ -176,6 +186,20 @@ class Member:
         self._check_outside("wait_stopped")
         THREAD.run(self._member.wait_stopped())
 
+    def subscribe(
+        self, topics: Iterable[str] | Unset = UNSET, *, topic_regex: str | Unset = UNSET
+    ) -> None:
+        """Want these topics from now on (heartbeat protocol); as `aio.Member.subscribe`."""
+        THREAD.make(partial(self._member.subscribe, topics, topic_regex=topic_regex))
+
+    def unsubscribe(self) -> None:
+        """Be in no group from now on, until `subscribe`; `on_revoked` runs first."""
+        THREAD.make(self._member.unsubscribe)
+
+    def working(self) -> None:
+        """Say that the program works: within each `work_timeout_ms`, else the member leaves."""
+        THREAD.make(self._member.working)
+
     def commit(
         self,
         offsets: Mapping[tuple[str, int], Offset | int],
@@ -198,12 +222,12 @@ class Member:
             raise RuntimeError(would_wait_for_itself(call))
 
     def _in_thread(
-        self, listener: Listener | None
-    ) -> Callable[[Sequence[Any]], Coroutine[Any, Any, None]] | None:
+        self, listener: Callable[[Any], ResultT] | None
+    ) -> Callable[[Sequence[Any]], Coroutine[Any, Any, ResultT]] | None:
         if listener is None:
             return None
 
-        async def listen(partitions: Sequence[ThreadPartition]) -> None:
-            await self._callback_thread.call(partial(listener, partitions))
+        async def listen(partitions: Sequence[ThreadPartition]) -> ResultT:
+            return await self._callback_thread.call(partial(listener, partitions))
 
         return listen

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self, Unpack
 
 from holdfast.client._translate.arguments import topic_names
+from holdfast.client._translate.member_settings import UNSET, Unset
 from holdfast.client.aio.members import instance_ids_of
 from holdfast.client.sync.connection import Connection
 from holdfast.client.sync.member import Member
@@ -16,26 +17,28 @@ if TYPE_CHECKING:
 
     from holdfast.client._session.health import Health
     from holdfast.client.aio.options import SharedOptions
-    from holdfast.client.sync.member import Listener
+    from holdfast.client.sync.member import Listener, Positions
 
 
 class Members:
     """`with Members(endpoints, group=..., topics=..., count=4) as members`; as `aio.Members`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only, most with a default
         self,
         endpoints: str | Sequence[str],
         *,
         group: str,
-        topics: Iterable[str],
+        topics: Iterable[str] | Unset = UNSET,
         count: int,
         instance_id: str | None = None,
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
         on_lost: Listener | None = None,
+        positions: Positions | None = None,
         **options: Unpack[SharedOptions],
     ) -> None:
-        names, wanted = instance_ids_of(instance_id, count), topic_names(topics)
+        names = instance_ids_of(instance_id, count)
+        wanted = topics if topics is UNSET else topic_names(topics)
         self._connection = Connection(
             endpoints,
             credentials=options.pop("credentials", None),
@@ -51,6 +54,7 @@ class Members:
                 on_assigned=on_assigned,
                 on_revoked=on_revoked,
                 on_lost=on_lost,
+                positions=positions,
                 **options,
             )
             for name in names

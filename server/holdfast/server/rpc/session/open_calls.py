@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.runtime.groups.actors import Call
-    from holdfast.server.rpc.member_calls import MemberCall
+    from holdfast.server.rpc.calls.member_call import MemberCall
     from holdfast.server.traces.traces import CallTrace
 
 OPEN_MAX: Final = 4_096

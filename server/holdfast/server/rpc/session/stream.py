@@ -16,6 +16,7 @@ import grpc
 
 from holdfast.server.guard.pace import BYTE_S
 from holdfast.server.guard.request_guard import SHORT_BYTES
+from holdfast.server.rpc.calls.consumer_heartbeat import answered_before as beat_answered
 from holdfast.server.rpc.errors import ENDED, CallFailed, malformed
 from holdfast.server.rpc.heartbeat_stream import answered_before
 from holdfast.server.rpc.session.answering import answer, crashed, told
@@ -26,6 +27,8 @@ from holdfast.server.traces.traceparent import parsed
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
+    from google.protobuf.message import Message
+
     from holdfast.runtime.groups.actors import Actors
     from holdfast.server.access.principal_limits import PrincipalLimits
     from holdfast.server.guard.pace import Pace
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
     from holdfast.server.metrics.call_counts import CallCounts
     from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
     from holdfast.server.rpc.callers import Callers, Context, Identity
-    from holdfast.server.rpc.member_calls import MemberCall, MemberCalls
+    from holdfast.server.rpc.calls.member_call import MemberCall
+    from holdfast.server.rpc.calls.member_calls import MemberCalls
     from holdfast.server.traces.traces import Traces
     from holdfast.v1 import group_pb2 as g
 
@@ -43,6 +47,9 @@ IDLE_S: Final = 0.0002
 """Seconds of the loop that a message counts for which neither begins nor gives up a call."""
 ANSWERS_BYTES: Final = 1 << 20
 """Bytes of answers from which a message is written before further answers are made."""
+
+HEARTBEATS: Final = frozenset({"heartbeat", "consumer_heartbeat"})
+"""The fields of calls before which no session of their members ends (S9 a)."""
 
 
 class Desk(NamedTuple):
@@ -146,7 +153,7 @@ class Stream:
         begun = 0
         try:
             self._check_numbers([number for number, _, _ in asked])
-            beats = [call.heartbeat for _, field, call in asked if field == "heartbeat"]
+            beats = [getattr(call, field) for _, field, call in asked if field in HEARTBEATS]
             slices = Slices()
             with self._desk.arrived.counted(beats) if beats else contextlib.nullcontext():
                 for number, field, call in asked:
@@ -198,18 +205,26 @@ class Stream:
         if one.made is not None:
             return
         limits = self._desk.limits
-        if limits.on and kind is not self._desk.calls.heartbeat:
+        if limits.on and kind.limited(one.request):
             limits.take(self._principal(), size_of(one.request))
-        if kind is self._desk.calls.heartbeat:
-            one.made = answered_before(self._desk.actors.hearing(), one.request)
-            if one.made is not None:
-                return
+        one.made = self._answered_before(one, kind)
+        if one.made is not None:
+            return
         with self._desk.actors.open(one.trace) as call:
             caller = kind.caller(self._who, call.number, one.request)
             parked = partial(self.open.park, one) if kind.parks else None
             call.submit(kind.command(one.request, caller, parts), parked)
         one.call = call
         call.future.add_done_callback(lambda _: self._finish(one))
+
+    def _answered_before(self, one: OpenCall, kind: MemberCall[Any, Any]) -> Message | None:
+        """Return the cached answer to a heartbeat, if there is one."""
+        calls = self._desk.calls
+        if kind is calls.heartbeat:
+            return answered_before(self._desk.actors.hearing(), one.request)
+        if kind is calls.consumer_heartbeat:
+            return beat_answered(self._desk.actors.hearing(), one.request, self._principal)
+        return None
 
     def _finish(self, one: OpenCall) -> None:
         """Note that a call has its answer; the writer takes all of them together."""

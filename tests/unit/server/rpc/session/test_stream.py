@@ -13,6 +13,8 @@ from holdfast.server.rpc import slices
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
+from unit.server import consumer_calls
+from unit.server.consumer_calls import with_topics
 from unit.server.nodes import OTHER, beat, commit, join, served, sync, topic, until
 from unit.server.session_calls import Stream, beat_through, call, member, parked, request_id, run
 
@@ -231,6 +233,33 @@ def test_s9_heartbeats_of_a_long_message_have_arrived_with_it(
             assert seen[:1] == [True]
             assert heard.error_code == e.ERROR_CODE_NONE
             assert not node.node._desk.arrived._under_way
+
+    run(story)
+
+
+def test_s9_so_have_heartbeats_of_the_heartbeat_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S9 a: a member of either protocol is not removed while what it said is being read."""
+
+    async def story() -> None:
+        async with served() as node:
+            with_topics(node)
+            await node.group.ConsumerGroupHeartbeat(consumer_calls.join())
+            seen: list[bool] = []
+
+            async def looked(done: int) -> None:
+                del done
+                batches = list(node.node._desk.arrived._under_way)
+                seen.append(any(batch.speaks_for({("g", "m1")}) for batch in batches))
+                await asyncio.sleep(0)
+
+            monkeypatch.setattr(slices, "give_way", looked)
+            stream = Stream(node)
+            commits = [call(n, commit(n, group_id=f"g{n}")) for n in range(1, slices.MADE_MAX + 1)]
+            await stream.send(*commits, call(1_000, consumer_calls.beat(2)))
+            heard = (await stream.answer(1_000)).consumer_heartbeat
+
+            assert seen[:1] == [True]
+            assert (heard.error_code, heard.member_epoch) == (e.ERROR_CODE_NONE, 2)
 
     run(story)
 

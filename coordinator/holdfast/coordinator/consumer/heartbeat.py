@@ -1,0 +1,130 @@
+"""ConsumerGroupHeartbeat: all that a member says, and the answer that assigns (K-M1 to K-M22).
+
+The order is Kafka's: what needs no group, who it is, what it says of itself, the epoch of the
+group, the target, its own step, the answer. A heartbeat that needs a new target waits for the close
+of its batch, so that all of a batch share one (`target`).
+"""
+
+from __future__ import annotations
+
+from holdfast.coordinator.consumer import (
+    answers,
+    identity,
+    leave,
+    sessions,
+    static_members,
+    validation,
+)
+from holdfast.coordinator.consumer.state import CONSUMER, JOINING, RELEASED, ConsumerGroup, Member
+from holdfast.coordinator.consumer.targets import (
+    epochs,
+    reconciliation,
+    regexes,
+    subscription,
+    target,
+)
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
+from holdfast.coordinator.model.consumer_events import MemberSubscribed
+from holdfast.coordinator.model.events import GroupCreated
+from holdfast.coordinator.model.levels import too_low
+from holdfast.coordinator.model.rejections import GroupIdNotFound, Rejection
+
+
+def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
+    """Answer a heartbeat, at once or as the batch closes."""
+    _settle(draft, command)
+    error = validation.of_heartbeat(draft, command) or _refusal(draft, command)
+    if error is not None:
+        draft.answer(command.caller.call, answers.refused(error))
+    elif command.member_epoch == RELEASED:
+        static_members.release(draft, command)
+    elif command.member_epoch < JOINING:
+        leave.goodbye(draft, command)
+    else:
+        _accept(draft, command)
+
+
+def _settle(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
+    """Finish what a member said before in this batch, if this may end it, or take its place."""
+    if command.member_epoch < JOINING:
+        draft.settle(command.member_id)
+    elif command.instance_id is not None and draft.found is not None:
+        holder = draft.found.body.instances.get(command.instance_id)
+        if holder is not None and holder != command.member_id:
+            draft.settle(holder)
+
+
+def _refusal(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
+    """Say why this caller may not say this, in this group as it is."""
+    group: ConsumerGroup | None = draft.found
+    if group is None and command.member_epoch != JOINING:
+        return GroupIdNotFound(command.group_id)  # K-M6, K-M22
+    if command.member_epoch == JOINING:
+        low = too_low(draft.state, MemberSubscribed, "the heartbeat protocol")
+        error = low or static_members.may_join(draft, command)
+    else:
+        error = _of_member(draft, command)
+    meant = command.instance_id
+    if group is not None and meant is None and command.member_id in group.body.members:
+        meant = group.body.members[command.member_id].instance_id
+    principal = command.caller.principal
+    return (
+        error
+        or identity.of_another(draft.state, group, meant, principal)
+        or validation.of_regex(command)
+        or subscription.too_much(draft, command)
+    )
+
+
+def _of_member(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
+    """Check that the caller is a member, and speaks of its epoch; a leave speaks of none."""
+    group: ConsumerGroup = draft.group
+    stranger = identity.check(group, command.member_id, command.instance_id)
+    if stranger is not None or command.member_epoch < JOINING:
+        return stranger
+    member = group.body.members[command.member_id]
+    return identity.check_epoch(draft, member, command.member_epoch, command.owned)
+
+
+def _accept(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
+    """Take what a member says, and move it towards its target."""
+    if draft.found is None:
+        draft.emit(GroupCreated(CONSUMER), "M5")
+    was = draft.group.body
+    before = was.members.get(command.member_id)
+    static_members.swap(draft, command)
+    change = subscription.update(draft, command)
+    epochs.raise_for(draft, change)
+    regexes.refresh(draft, was, command.member_id)
+    if target.is_due(draft) or draft.deferred:
+        draft.defer(command.member_id, lambda: _close(draft, command, before, change))
+    else:
+        _answer(draft, command, before, change)
+
+
+def _close(
+    draft: Draft,
+    command: ConsumerGroupHeartbeat,
+    before: Member | None,
+    change: subscription.Change,
+) -> None:
+    """Answer a heartbeat that waited for the batch to close.
+
+    Its member is still there: what ends a member finishes first what it said before.
+    """
+    if target.is_due(draft):
+        target.compute(draft)
+    _answer(draft, command, before, change)
+
+
+def _answer(
+    draft: Draft,
+    command: ConsumerGroupHeartbeat,
+    before: Member | None,
+    change: subscription.Change,
+) -> None:
+    member_id = command.member_id
+    reconciliation.advance(draft, member_id, command.owned, resubscribed=change.resubscribed)
+    sessions.heard(draft, member_id)
+    draft.answer(command.caller.call, answers.beat(draft, command, before))

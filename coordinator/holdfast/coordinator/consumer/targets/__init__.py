@@ -1,0 +1,1 @@
+"""What members are to own, and how they come to it: wishes, epochs, targets, steps."""

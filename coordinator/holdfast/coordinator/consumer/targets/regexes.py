@@ -1,0 +1,93 @@
+"""Regular expressions of a group: when topics are looked up, and what is found (K-P1 to K-P10).
+
+The search is the node's (`effects.ResolveRegexes`), since it takes a library and time; its result
+comes back as `InstallRegexes`, and goes to the log if it is another one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Member
+from holdfast.coordinator.consumer.targets import epochs, topics_digest
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.commands import InstallRegexes
+from holdfast.coordinator.model.consumer_events import RegexResolved
+from holdfast.coordinator.model.effects import ResolveRegexes
+from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.volatile import RegexLookup
+
+REFRESH_MIN_MS: Final = 10_000
+"""A group's expressions are not looked up more often (K-P5)."""
+LOST_MS: Final = 60_000
+"""After so long a search without a result counts as lost."""
+
+
+def refresh(draft: Draft, before: ConsumerBody, member_id: MemberId) -> None:
+    """Have the group's expressions looked up, if it is time (K-P5, K-P8), or rights ask for it.
+
+    `before`: the group before the heartbeat of this member, which may have dropped what was found
+    last.
+    """
+    body: ConsumerBody = draft.group.body
+    if not body.regex_users:
+        return
+    if not _is_for_a_stranger(draft, before, member_id) and not _is_time(draft, before):
+        return
+    newest_index = topics_digest.newest_index(draft.state.topics)
+    lookup = RegexLookup(draft.state.log_time_ms, newest_index, under_way=True)
+    draft.volatile = draft.volatile._replace(regex_lookup=lookup)
+    draft.effects.append(ResolveRegexes(tuple(sorted(body.regex_users))))
+
+
+def _is_for_a_stranger(draft: Draft, before: ConsumerBody, member_id: MemberId) -> bool:
+    """Return whether what was found is used by a principal now for which nobody searched (K-P9)."""
+    member: Member = draft.group.body.members[member_id]
+    regex = member.profile.regex
+    if not draft.state.access_mode or regex not in before.regexes:
+        return False
+    users = (each for each in before.members.values() if each.profile.regex == regex)
+    return all(each.principal != member.principal for each in users)
+
+
+def _is_time(draft: Draft, before: ConsumerBody) -> bool:
+    """Return whether to search now; while nothing is resolved, there is nothing to wait for.
+
+    A new leader knows of the last search what it has put on the log.
+    """
+    body: ConsumerBody = draft.group.body
+    stored = RegexLookup(body.regexes_ms, body.regexes_index, under_way=False)
+    last = draft.volatile.regex_lookup or stored
+    since_ms = draft.state.log_time_ms - max(last.asked_ms, body.regexes_ms)
+    if last.under_way:
+        return since_ms > LOST_MS
+    if not before.regexes:
+        return True
+    if since_ms <= REFRESH_MIN_MS:
+        return False
+    often_ms = settings.of(draft.state, draft.group_id).consumer.regex_refresh_interval_ms
+    unresolved = len(body.regexes) < len(body.regex_users)
+    newer = topics_digest.newest_index(draft.state.topics) > last.newest_index
+    return unresolved or newer or since_ms > often_ms
+
+
+def install(draft: Draft, command: InstallRegexes) -> None:
+    """Note what a search has found; expressions that nobody has any more are passed over (K-P3)."""
+    last = draft.volatile.regex_lookup
+    newest_index = 0 if last is None else last.newest_index
+    if last is not None:
+        done = last._replace(under_way=False)
+        draft.volatile = draft.volatile._replace(regex_lookup=done)
+    if draft.found is None:
+        return
+    moved = False
+    for regex, topics in command.resolved:
+        group: ConsumerGroup = draft.group
+        known = group.body.regexes.get(regex)
+        if regex not in group.body.regex_users or (known and known.topics == topics):
+            continue
+        draft.emit(RegexResolved(regex, topics, newest_index), "P1")
+        moved = moved or topics != (known.topics if known else ())  # K-P4
+    if moved:
+        epochs.raise_epoch(draft, "regex", "P1")

@@ -1,0 +1,123 @@
+"""What a member says of itself in a heartbeat, and what of it changes (K-M16 to K-M19)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.consumer import evolve, usage
+from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup
+from holdfast.coordinator.consumer.targets import target
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
+from holdfast.coordinator.model.consumer_events import MemberSubscribed
+from holdfast.coordinator.model.member_profile import ConsumerProfile
+from holdfast.coordinator.model.rejections import InvalidRequest
+
+REGEXES_MAX: Final = 32
+"""Different regular expressions that the members of a group may have."""
+
+
+class Change(NamedTuple):
+    """What a heartbeat changed of a member's wishes."""
+
+    cause: str = ""
+    """Why another target is needed, in the words of `EpochRaised`; "": it is not."""
+    resubscribed: bool = False
+    """It names other topics, or has another regular expression."""
+
+
+def update(draft: Draft, command: ConsumerGroupHeartbeat) -> Change:
+    """Note what a member says of itself; return what of it asks for more."""
+    group: ConsumerGroup = draft.group
+    known = group.body.members.get(command.member_id)
+    old = ConsumerProfile() if known is None else known.profile
+    new = said(command, old)
+    if known is not None and new == old:
+        return Change()
+    before, alone = target.assignor_in_force(draft), not group.body.members
+    resolved = group.body.regexes.get(new.regex)
+    instance_id = command.instance_id if known is None else known.instance_id
+    draft.emit(
+        MemberSubscribed(command.member_id, instance_id, new, joined=known is None),
+        "M5" if known is None else "M16",
+    )
+    resubscribed = new.topics != old.topics or new.regex != old.regex
+    dropped_or_known = new.regex != old.regex and (not new.regex or resolved is not None)
+    if new.topics != old.topics or dropped_or_known:  # K-P1, K-P2, K-P6
+        return Change("joined" if known is None else "subscription", resubscribed=True)
+    if alone or target.assignor_in_force(draft) == before:
+        return Change("", resubscribed)
+    return Change("assignor", resubscribed)  # K-M19
+
+
+def said(command: ConsumerGroupHeartbeat, old: ConsumerProfile) -> ConsumerProfile:
+    """Return what a member is after a heartbeat; what that leaves unsaid is as before."""
+    timeout_ms = command.rebalance_timeout_ms
+    topics, assignor = command.topics, command.server_assignor
+    return ConsumerProfile(
+        client_id=command.caller.client_id,
+        client_host=command.caller.client_host,
+        rack_id=old.rack_id if command.rack_id is None else command.rack_id,
+        rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms is None else timeout_ms,
+        topics=old.topics if topics is None else tuple(sorted(set(topics))),  # K-M17
+        regex=old.regex if command.regex is None else command.regex,
+        server_assignor=old.server_assignor if assignor is None else assignor,
+    )
+
+
+def too_much(draft: Draft, command: ConsumerGroupHeartbeat) -> InvalidRequest | None:
+    """Refuse a subscription with which the group would have more than it may (S7)."""
+    if command.topics is None and command.regex is None:
+        return None
+    group: ConsumerGroup | None = draft.found
+    body = ConsumerBody() if group is None else group.body
+    known = body.members.get(command.member_id)
+    old = ConsumerProfile() if known is None else known.profile
+    new = said(command, old)
+    if new.topics == old.topics and new.regex == old.regex:
+        return None
+    members = len(body.members) + (known is None)
+    return (
+        _too_many_regexes(body, old, new)
+        or _too_long(draft, body, old, new)
+        or _too_large(draft, body, old, new, members)
+    )
+
+
+def _too_many_regexes(
+    body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile
+) -> InvalidRequest | None:
+    users = body.regex_users
+    given_up = users.get(old.regex) == 1
+    if not new.regex or new.regex in users or len(users) - given_up < REGEXES_MAX:
+        return None
+    problem = f"the group has {len(users)} regular expressions, {REGEXES_MAX} are allowed"
+    return InvalidRequest("subscribed_topic_regex", problem)
+
+
+def _too_long(
+    draft: Draft, body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile
+) -> InvalidRequest | None:
+    """Check that what all members want can be written at once (S7)."""
+    pool = settings.of(draft.state, draft.group_id).metadata_pool
+    size = usage.said_by_all(body) - usage.said(old) + usage.said(new)
+    if size <= pool:
+        return None
+    most = f"{pool} (group.max_size x group.metadata_bytes_max)"
+    problem = f"all members together would name topics of {size} bytes, allowed are {most}"
+    return InvalidRequest("subscribed_topic_names", problem)
+
+
+def _too_large(
+    draft: Draft, body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile, members: int
+) -> InvalidRequest | None:
+    """Check that a target for all members can be written at once (S7)."""
+    pool = usage.target_pool(settings.of(draft.state, draft.group_id))
+    wanted = evolve.recounted(body, old, new)
+    size = usage.target_most(wanted, draft.state.topics, members)
+    if size <= pool:
+        return None
+    share = f"group.max_size x (group.assignment_bytes_max + {usage.MEMBER_ON_LOG})"
+    problem = f"a target for all members might have {size} bytes, allowed are {pool} ({share})"
+    return InvalidRequest("subscribed_topic_names", problem)

@@ -1,0 +1,102 @@
+"""Computes the target of a group: who is to own what (K-P11, K-P15 to K-P17).
+
+A change raises the group epoch; the next heartbeat finds that the target is older and computes it.
+All heartbeats of one batch share one target: those that need it wait for the batch to close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.consumer import usage
+from holdfast.coordinator.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
+from holdfast.coordinator.consumer.state import NEVER, ConsumerBody, ConsumerGroup
+from holdfast.coordinator.consumer.targets import topics_digest
+from holdfast.coordinator.consumer.targets.reconciliation import subscription
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.consumer_events import MemberTarget, TargetStored
+from holdfast.coordinator.model.ids import MemberId, TopicPartitions
+
+
+def is_due(draft: Draft) -> bool:
+    """Return whether the target is to be computed now.
+
+    The last one must be old enough (K-P15), but for the first since the group had members (K-P17).
+    """
+    group: ConsumerGroup = draft.group
+    if group.generation <= group.body.assignment_epoch or not _fits(draft):
+        return False
+    interval_ms = settings.of(draft.state, draft.group_id).consumer.assignment_interval_ms
+    since_ms = group.body.target_ms
+    return since_ms == NEVER or draft.state.log_time_ms >= since_ms + interval_ms
+
+
+def _fits(draft: Draft) -> bool:
+    """Return whether any target can be written (S7).
+
+    Subscriptions are refused before that; but topics may grow. Then members keep what they have.
+    """
+    group: ConsumerGroup = draft.group
+    most = usage.target_pool(settings.of(draft.state, draft.group_id))
+    return usage.target_most(group.body, draft.state.topics, len(group.body.members)) <= most
+
+
+def compute(draft: Draft) -> None:
+    """Compute the target of the group epoch, and store what is new in it."""
+    group: ConsumerGroup = draft.group
+    sizes = topics_digest.sizes(group.body, draft.state.topics)
+    spec = group_spec(group.body)
+    name = assignor_in_force(draft)
+    assigned = ASSIGNORS[name](spec, sizes)
+    stored = TargetStored(group.generation, name, tuple(_changed(group.body, assigned)))
+    draft.emit(stored, "M5" if group.body.assignment_epoch == 1 else "M20")
+
+
+def assignor_in_force(draft: Draft) -> str:
+    """Return the assignor that most members would have, else the first of the settings (K-P11)."""
+    known = settings.of(draft.state, draft.group_id).consumer.assignors
+    return preferred(draft.group.body, known)
+
+
+def preferred(body: ConsumerBody, known: tuple[str, ...]) -> str:
+    """Return the assignor that most members would have, of a tie the first of the settings.
+
+    One that the settings do not have any more counts no more.
+    """
+    return max(known, key=lambda name: body.assignor_users.get(name, 0))
+
+
+def group_spec(body: ConsumerBody) -> GroupSpec:
+    """Return what an assignor is told of the group."""
+    members = {
+        member_id: MemberSpec(
+            member.instance_id,
+            member.profile.rack_id,
+            subscription(body, member),
+            _target_of(body, member_id),
+        )
+        for member_id, member in body.members.items()
+    }
+    return GroupSpec(members, _is_homogeneous(body))
+
+
+def _is_homogeneous(body: ConsumerBody) -> bool:
+    """Return whether all members name the same topics, or have one regular expression alone."""
+    everyone = {len(body.members)}
+    by_regex = set(body.regex_users.values()) == everyone and not body.topic_users
+    by_name = set(body.topic_users.values()) <= everyone and not body.regex_users
+    return by_name or (by_regex and len(body.regex_users) == 1)
+
+
+def _target_of(body: ConsumerBody, member_id: MemberId) -> tuple[TopicPartitions, ...]:
+    target = body.targets.get(member_id)
+    return () if target is None else target.partitions
+
+
+def _changed(
+    body: ConsumerBody, assigned: Mapping[MemberId, tuple[TopicPartitions, ...]]
+) -> list[MemberTarget]:
+    """Return the targets that are not as before, in the order of the members' ids."""
+    found = [MemberTarget(each, assigned.get(each, ())) for each in sorted(body.members)]
+    return [each for each in found if each.partitions != _target_of(body, each.member_id)]

@@ -1,0 +1,65 @@
+"""The core against the second coordinator of consumer groups: random calls, the same answers."""
+
+import asyncio
+import os
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from conformance.in_process import InProcess
+from conformance.replayer import replay
+from property.consumer_walk import ConsumerWalk
+
+Json = Any
+STEPS = 80
+SEEDS = range(120)
+
+
+def seeds() -> list[int]:
+    chosen = os.environ.get("SEED")
+    return [int(chosen)] if chosen else list(SEEDS)
+
+
+def differs(transcript: Json) -> str | None:
+    """The first answer that the core does not give as the rules say; its log must replay."""
+    session = InProcess(transcript["config"], transcript["topics"])
+    problem = asyncio.run(replay(transcript, session))
+    session.core.check_replays()
+    return problem
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_the_core_answers_as_the_rules_say(seed: int) -> None:
+    print(f"again: SEED={seed} ./dev test property -- -k test_consumer_walks")
+    problem = differs(ConsumerWalk(seed).transcript(STEPS))
+
+    assert problem is None, problem
+
+
+def test_walks_come_to_every_state_and_every_error() -> None:
+    """A crowd that never gets anywhere, or never errs, would show nothing."""
+    seen: Counter[str] = Counter()
+    for seed in SEEDS:
+        for step in ConsumerWalk(seed).transcript(STEPS)["steps"]:
+            for each in step["completions"]:
+                seen.update(_told(each["api"], each["response"]))
+
+    assert {word for word, times in seen.items() if times >= 5} >= {
+        *("Empty", "Assigning", "Reconciling", "Stable"),
+        *("NONE", "GROUP_ID_NOT_FOUND", "UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"),
+        *("UNRELEASED_INSTANCE_ID", "FENCED_INSTANCE_ID", "GROUP_MAX_SIZE_REACHED"),
+        *("INVALID_REQUEST", "UNSUPPORTED_ASSIGNOR", "INVALID_REGULAR_EXPRESSION"),
+        *("commit NONE", "commit STALE_MEMBER_EPOCH", "commit UNKNOWN_MEMBER_ID"),
+    }
+
+
+def _told(api: str, response: Json) -> list[str]:
+    if api == "ConsumerGroupHeartbeat":
+        return [response["error_code"]]
+    if api == "ConsumerGroupDescribe":
+        return [each["group_state"] for each in response["groups"]]
+    if api == "OffsetCommit":
+        lines = [line for topic in response["topics"] for line in topic["partitions"]]
+        return [f"commit {line['error_code']}" for line in lines]
+    return []

@@ -1,0 +1,105 @@
+"""A group of the heartbeat protocol on the terminal: who owns what, and who waits for whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.render import consumer_groups
+from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import group_pb2 as g
+
+
+def owning(*numbers: int) -> g.ConsumerGroupAssignment:
+    """Partitions of the topic `t`."""
+    topic = g.ConsumerGroupTopicPartitions(topic="t", partitions=numbers)
+    return g.ConsumerGroupAssignment(topic_partitions=[topic] if numbers else [])
+
+
+def shown(
+    capsys: pytest.CaptureFixture[str], **group: object
+) -> tuple[list[str], list[dict[str, str]]]:
+    """The lines above the table, and its rows by column."""
+    consumer_groups.show([a.ConsumerGroupDescribedGroup(**group)])  # type: ignore[arg-type]  # its fields
+    lines = capsys.readouterr().out.splitlines()
+    if len(lines) <= 2:
+        return lines, []
+    head = lines[2]
+    columns = head.split()
+    starts = [head.index(column) for column in columns]
+    ends = [*starts[1:], None]
+    rows = [
+        {c: line[s:e].strip() for c, s, e in zip(columns, starts, ends, strict=True)}
+        for line in lines[3:]
+    ]
+    return lines[:2], rows
+
+
+def test_a_group_on_its_way_shows_who_gives_up_and_who_waits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """K-O3, K-O8: the one with what it was asked for; the other with what it is to own."""
+    gives = a.ConsumerGroupDescribedMember(
+        member_id="m1",
+        instance_id="i1",
+        client_id="indexer",
+        client_host="/::1",
+        member_epoch=2,
+        assignment=owning(0, 1, 2, 3),
+        target_assignment=owning(0, 1),
+    )
+    gives.holdfast.revoking.CopyFrom(owning(2, 3))
+    gives.holdfast.principal = "svc"
+    waits = a.ConsumerGroupDescribedMember(
+        member_id="m2", client_id="indexer", member_epoch=3, target_assignment=owning(2, 3)
+    )
+    waits.holdfast.state = "unreleased"
+
+    head, (first, second) = shown(
+        capsys,
+        group_id="g",
+        group_state="Reconciling",
+        group_epoch=3,
+        assignment_epoch=3,
+        assignor_name="uniform",
+        members=[gives, waits],
+    )
+
+    assert head == [
+        "g: Reconciling, epoch 3",
+        "heartbeat protocol, target of epoch 3, assignor uniform, 2 members",
+    ]
+    assert (first["OWNS"], first["TARGET"]) == ("t 0-3", "t 0-1")
+    assert (first["PRINCIPAL"], first["NOTE"]) == ("svc", "has to give up t 2-3")
+    assert (second["INSTANCE"], second["OWNS"], second["TARGET"]) == ("-", "-", "t 2-3")
+    assert second["NOTE"] == "waits for partitions of others"
+
+
+@pytest.mark.parametrize(("behind", "empty"), [(False, 1), (True, 2)])
+def test_an_empty_line_stands_between_groups(
+    capsys: pytest.CaptureFixture[str], *, behind: bool, empty: int
+) -> None:
+    """Also between them and those of the classic protocol."""
+    groups = [a.ConsumerGroupDescribedGroup(group_id=name) for name in ("g", "h")]
+    consumer_groups.show(groups, behind=behind)
+
+    assert capsys.readouterr().out.splitlines().count("") == empty
+
+
+def test_a_target_that_is_behind_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Assigning: nobody has computed the newest yet."""
+    (_, facts), rows = shown(
+        capsys, group_id="g", group_state="Assigning", group_epoch=4, assignment_epoch=3
+    )
+
+    assert "target of epoch 3, which is not the newest" in facts
+    assert not rows
+
+
+def test_a_member_that_restarts_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    """K-N2: its place is kept."""
+    away = a.ConsumerGroupDescribedMember(member_id="m", client_id="c", client_host="h")
+    away.member_epoch, away.holdfast.released = -2, True
+
+    _, (row,) = shown(capsys, group_id="g", group_state="Reconciling", members=[away])
+
+    assert (row["EPOCH"], row["NOTE"]) == ("-2", "restarting")

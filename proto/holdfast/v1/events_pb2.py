@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/v1/events.proto'
 )
-# @@protoc_insertion_point(imports)
+# protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -134,4 +134,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TARGETSTORED']._serialized_end=6259
   _globals['_MEMBERADVANCED']._serialized_start=6262
   _globals['_MEMBERADVANCED']._serialized_end=6471
-# @@protoc_insertion_point(module_scope)
+# protoc_insertion_point(module_scope)

@@ -7,9 +7,6 @@ Knows no services.
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import ssl
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -80,12 +77,6 @@ class Principals:
                 self._known.clear()
             self._known[pem] = principal_of(pem)
         return self._known[pem]
-
-
-@functools.lru_cache(maxsize=4_096)
-def fingerprint_of(pem: bytes) -> str:
-    """Return the SHA-256 of a certificate in hexadecimal; each certificate is read once."""
-    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.decode())).hexdigest()
 
 
 def principal_of(pem: bytes) -> str:

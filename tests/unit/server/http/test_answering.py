@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 import uvloop
 
+from harness.twins import twin_files
+from holdfast.raft.fingerprints import fingerprints_in
 from holdfast.raft.transport.peer_names import node_uri, old_node_uri
 from holdfast.server.config.address import Address
 from holdfast.server.http import answering, port
@@ -18,12 +20,12 @@ from holdfast.server.http.answering import protocols
 from holdfast.server.http.pages import Answer, Page
 from holdfast.server.http.port import HttpPort, listen
 from holdfast.server.security.certificates import issue, make_authority
-from holdfast.server.security.client_port import fingerprint_of
 from holdfast.server.security.http_port import http_context
 from unit.server.http_calls import ask, client_context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+    from pathlib import Path
 
     from holdfast.server.config.node_config import Tls
     from unit.server.http_calls import Reply
@@ -83,7 +85,7 @@ PAGES = {
 
 @asynccontextmanager
 async def serving(
-    tls: Tls | None, refused: Callable[[str], str] = lambda _: ""
+    tls: Tls | None, refused: Callable[[Iterable[str]], str] = lambda _: ""
 ) -> AsyncIterator[int]:
     """The pages on a port of this machine."""
     listening = listen(Address("127.0.0.1", 0))
@@ -103,7 +105,7 @@ def answer_to(
     *,
     method: str = "GET",
     extra: str = "",
-    refused: Callable[[str], str] = lambda _: "",
+    refused: Callable[[Iterable[str]], str] = lambda _: "",
 ) -> Reply:
     """The answer of a port with TLS to one request."""
 
@@ -152,15 +154,17 @@ def test_a_certificate_of_a_node_is_no_client_s(party: Party, kind: str) -> None
     assert answer_to(party, "/open", getattr(party, kind)).status == 200
 
 
-def test_a_revoked_certificate_sees_no_more_than_none(party: Party) -> None:
-    own = fingerprint_of(party.client.certificate.read_bytes())
+def test_a_revoked_certificate_sees_no_more_than_none(party: Party, tmp_path: Path) -> None:
+    own = fingerprints_in(party.client.certificate.read_bytes())[0]
     revoked = {own: "it is revoked: stolen"}
 
-    def refused(shown: str) -> str:
-        return revoked.get(shown, "")
+    def refused(shown: Iterable[str]) -> str:
+        return next((revoked[each] for each in shown if each in revoked), "")
 
     closed = answer_to(party, "/closed", party.client, refused=refused)
     assert (closed.status, closed.body) == (401, "it is revoked: stolen\n")
+    twin = twin_files(party.client, tmp_path / "twin")
+    assert answer_to(party, "/closed", twin, refused=refused).status == 401, "its twin neither"
     assert answer_to(party, "/open", party.client, refused=refused).status == 200
     revoked.clear()
     assert answer_to(party, "/closed", party.client, refused=refused).status == 200

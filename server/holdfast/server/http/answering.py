@@ -33,6 +33,8 @@ LINE_BYTES_MAX: Final = 2_048
 HEADERS_MAX: Final = 32
 ANSWER_S_MAX: Final = 5.0
 """Seconds for which a page may be made; a disk that hangs must not hold a connection for longer."""
+SERVER: Final = "holdfast"
+"""What strangers are told that answers; the library would tell its version, and Python's."""
 METHODS: Final = ("GET", "HEAD")
 
 
@@ -46,16 +48,40 @@ def protocols(
     silent = logging.getLogger(f"{__name__}.aiohttp")
     silent.disabled = True  # strangers' broken requests would fill the log
     answering = _Answering(pages, secure=secure, refused=refused)
-    return web.Server(
-        answering.answer,
-        access_log=None,
-        logger=silent,
-        lingering_time=0.0,
-        auto_decompress=False,  # a body is never read
-        max_line_size=LINE_BYTES_MAX,
-        max_field_size=LINE_BYTES_MAX,
-        max_headers=HEADERS_MAX,
-    )
+    server = web.Server(answering.answer)
+
+    def made() -> asyncio.Protocol:
+        return _Protocol(
+            server,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]  # the library takes it for none
+            logger=silent,
+            lingering_time=0.0,
+            auto_decompress=False,  # a body is never read
+            max_line_size=LINE_BYTES_MAX,
+            max_field_size=LINE_BYTES_MAX,
+            max_headers=HEADERS_MAX,
+        )
+
+    return made
+
+
+class _Protocol(web.RequestHandler):
+    """The library's protocol of a connection, whose own refusals do not tell what it is."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no request."""
+        response = super().handle_error(request, status, exc, message)
+        response.headers["Server"] = SERVER
+        return response
 
 
 class _Answering:
@@ -69,6 +95,7 @@ class _Answering:
         told = await self._told(request)
         response = web.Response(status=told.status, body=told.content, headers=told.headers)
         response.headers["Content-Type"] = told.content_type
+        response.headers["Server"] = SERVER
         response.force_close()
         return response
 

@@ -15,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.x509.oid import NameOID
 
+from holdfast.coordinator.model.access import EVERYONE
 from holdfast.raft.transport.peer_names import UNREADABLE
 from holdfast.server.config.node_config import ANONYMOUS
 from holdfast.server.config.token_settings import TOKEN_PREFIX
@@ -112,6 +113,6 @@ def _names_in(certificate: x509.Certificate) -> Iterator[str]:
 
 
 def _certified(name: str) -> str:
-    """Return a certificate's name as a principal, never that of a token or of nobody."""
-    taken = name == ANONYMOUS or name.startswith((TOKEN_PREFIX, _CERTIFIED))
+    """Return a certificate's name as a principal, never that of a token, of nobody, or of all."""
+    taken = name in {ANONYMOUS, EVERYONE} or name.startswith((TOKEN_PREFIX, _CERTIFIED))
     return f"{_CERTIFIED}{name}" if taken else name

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtensionOID
 
 from harness.twins import twin_files
 from holdfast.raft.fingerprints import fingerprints_in
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.server.config.node_config import Tls
+    from holdfast.server.security.certificates import Authority as CertificateAuthority
     from unit.server.http_calls import Reply
 
 HOSTS = ["127.0.0.1", "localhost"]
@@ -126,7 +131,9 @@ def answer_without_tls(path: str) -> Reply:
 
 
 def test_a_probe_needs_no_certificate(party: Party) -> None:
-    assert answer_to(party, "/open").body == "seen\n"
+    seen = answer_to(party, "/open")
+    assert seen.body == "seen\n"
+    assert "Server: holdfast\r\n" in f"{seen.head}\r\n"
 
 
 def test_a_client_sees_everything(party: Party) -> None:
@@ -168,6 +175,44 @@ def test_a_revoked_certificate_sees_no_more_than_none(party: Party, tmp_path: Pa
     assert answer_to(party, "/open", party.client, refused=refused).status == 200
     revoked.clear()
     assert answer_to(party, "/closed", party.client, refused=refused).status == 200
+
+
+def test_a_certificate_whose_names_are_no_text_ends_its_connection_without_a_line_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library reads the names of what is shown; a client must not fill the node's log."""
+    authority = make_authority("c")
+    node = issue(authority, tmp_path / "node", "node-1", "holdfast://c/node/node-1", HOSTS)
+    client = issue(authority, tmp_path / "client", "c", "holdfast://client/c", [])
+    client.certificate.write_bytes(_with_names_of_no_text(authority, client))
+
+    async def asked() -> None:
+        async with serving(node) as number:
+            with suppress(OSError, IndexError):
+                await ask(number, "/open", client_context(node.ca, client))
+            assert (await ask(number, "/open", client_context(node.ca))).status == 200
+
+    uvloop.run(asked())
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+def _with_names_of_no_text(authority: CertificateAuthority, client: Tls) -> bytes:
+    """The certificate of a client whose URI is a byte that is no UTF-8."""
+    shown = x509.load_pem_x509_certificate(client.certificate.read_bytes())
+    names = x509.UnrecognizedExtension(
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"\x30\x03\x86\x01\xff"
+    )
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(shown.subject)
+        .issuer_name(shown.issuer)
+        .public_key(shown.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(shown.not_valid_before_utc)
+        .not_valid_after(shown.not_valid_after_utc)
+        .add_extension(names, critical=False)
+    )
+    return builder.sign(authority.key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
 def test_a_certificate_of_another_authority_gets_no_answer_at_all(party: Party) -> None:
@@ -220,7 +265,9 @@ def test_the_port_only_shows(party: Party) -> None:
 def test_a_request_with_a_large_head_is_refused(
     party: Party, extra: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert answer_to(party, "/open", extra=extra).status == 400
+    refused = answer_to(party, "/open", extra=extra)
+    assert refused.status == 400
+    assert "Server: holdfast\r\n" in refused.head, "no stranger is told what it is made of"
     assert caplog.records == []  # or strangers would fill the log
 
 

@@ -83,7 +83,8 @@ def lose_all_disks(cluster: RunningCluster, keep: Path) -> None:
 
 def restore(cluster: RunningCluster, backup: Path, *names: str) -> dict[str, Any]:
     targets = [f"--to={name}={cluster.data(name)}" for name in names]
-    done = holdfast("backup", "restore", str(backup), "--json", *targets)
+    words = (str(backup), "--json", "--recovery-number=1", *targets)
+    done = holdfast("backup", "restore", *words)
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
     return told
@@ -171,16 +172,25 @@ def test_what_cannot_be_restored_changes_nothing(tmp_path: Path) -> None:
     state = next(backup.glob("state-*"))
     sound = state.read_bytes()
     state.write_bytes(sound[:-1])
-    assert "Nothing was restored" in refused("backup", "restore", str(backup), f"--to=n1={new}")
+    restoring = ("backup", "restore", str(backup))
+    one = (*restoring, "--recovery-number=1")
+    assert "Nothing was restored" in refused(*one, f"--to=n1={new}")
     assert not new.exists()
     state.write_bytes(sound)
-    for number in (1, 2):
-        done = holdfast("backup", "restore", str(backup), f"--to=n1={tmp_path / str(number)}")
-        assert f"recovery number:  {number}" in done.stdout
+    unsaid = refused(*restoring, f"--to=n1={new}")
+    assert "give --recovery-number 1. Nothing was restored" in unsaid
+    assert "recovery number:  1" in holdfast(*one, f"--to=n1={tmp_path / '1'}").stdout
+    seen = f"--above-token={(4 << 48) + 7}"
+    done = holdfast(*restoring, seen, f"--to=n1={tmp_path / '5'}")
+    assert "recovery number:  5" in done.stdout
     again = f"--to=n1={new}"
-    assert "used before" in refused(
-        *("backup", "restore", str(backup), again, "--recovery-number=2")
-    )
+    assert "was used before" in refused(*restoring, again, "--recovery-number=5")
+    both = holdfast(*restoring, again, "--recovery-number=6", seen)
+    assert both.returncode == 2
+    assert "Give one of them" in both.stderr
+    assert not new.exists()
+    read = holdfast("log", "verify", "--json", f"--node-dir={tmp_path / '5'}")
+    assert json.loads(read.stdout)["nodes"][0]["recovery_number"] == 5
 
 
 def test_s13_one_survivor_goes_on_and_lost_disks_that_return_are_refused(tmp_path: Path) -> None:
@@ -205,6 +215,7 @@ def test_s13_one_survivor_goes_on_and_lost_disks_that_return_are_refused(tmp_pat
         done = holdfast(*recover, seed, *confirmed)
         assert done.returncode == 0, done.stderr
         assert "recovery number:  1" in done.stdout
+        assert "knows recovery number 0, so the cluster goes on with 1" in done.stdout
         cluster.bring_back(survivor, lost)
         poll(lambda: _number(cluster, cluster.leader()) == 1, "the number is raised")
         cluster.create_topic("after", 1)

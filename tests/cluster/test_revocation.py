@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
 from cluster.processes import PATIENCE_SECONDS, RunningCluster, in_process, poll, running
+from harness.twins import twin_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,13 +53,17 @@ def test_a_client_and_a_node_with_revoked_certificates_are_out_at_the_http_and_t
             lambda: {scraped(cluster, name, scraper)[0] for name in names} == {200},
             "the scraper is served",
         )
-        stolen = str(scraper / "certificate.pem")
+        stolen, twin = str(scraper / "certificate.pem"), cluster.directory / "twin"
+        shutil.copytree(scraper, twin)
+        (twin / "certificate.pem").write_bytes(twin_of((scraper / "certificate.pem").read_bytes()))
+        assert {scraped(cluster, name, twin)[0] for name in names} == {200}
         done(cluster, "certs", "revoke", stolen, "--reason", "stolen")
         poll(
             lambda: {scraped(cluster, name, scraper)[0] for name in names} == {401},
             "the scraper is out",
         )
         assert "is revoked (stolen)" in scraped(cluster, leader, scraper)[1]
+        assert {scraped(cluster, name, twin)[0] for name in names} == {401}, "nor its other form"
         out = next(name for name in names if name != leader)
         own = str(cluster.directory / out / "certificate.pem")
         done(cluster, "certs", "revoke", own)

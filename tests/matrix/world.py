@@ -31,8 +31,8 @@ from holdfast.coordinator.model.events import (
     TopicsCreated,
     TopicSize,
 )
+from holdfast.raft.fingerprints import fingerprints_in
 from holdfast.server.security import certificates
-from holdfast.server.security.client_port import fingerprint_of
 from holdfast.server.security.token_keys import keys_in
 from holdfast.server.security.tokens import Tokens
 from holdfast.v1 import (
@@ -132,7 +132,7 @@ class World:
     def revoked(self, uri: str) -> Tls:
         """Issue a certificate that the cluster has revoked since."""
         tls = self.certificate("revoked", uri)
-        fingerprint = fingerprint_of(tls.certificate.read_bytes())
+        fingerprint = fingerprints_in(tls.certificate.read_bytes())[0]
         self.node.replica.slip_in("", RevocationsChanged((Revocation(fingerprint),), ()))
         return tls
 

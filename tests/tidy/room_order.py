@@ -37,11 +37,11 @@ ORDER = {
         "directory": ["errors", "disk", "journal", "state"],
     },
     "raft": {
-        **{room: [] for room in ("messages", "membership")},
+        **{room: [] for room in ("messages", "membership", "fingerprints")},
         "wire": ["api", "messages"],
         "api": ["messages", "membership"],
         "thread": ["api"],
-        "transport": ["api", "messages", "membership", "wire"],
+        "transport": ["api", "messages", "membership", "fingerprints", "wire"],
         "core": ["api", "messages", "membership"],
         "pysyncobj": ["api", "messages", "membership", "core"],
         "open": ["api", "pysyncobj", "thread", "transport"],

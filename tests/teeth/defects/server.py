@@ -11,6 +11,7 @@ from holdfast.coordinator.model.commands import Caller, TriggerRebalance
 from holdfast.coordinator.model.effects import Answer, Arm, settled
 from holdfast.coordinator.model.ids import Position
 from holdfast.raft.api import NotLeader
+from holdfast.runtime.backup.recovery_numbers import Wanted
 from holdfast.runtime.groups import actor, batch
 from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.actors import Actors
@@ -292,4 +293,20 @@ def upgrade_ended_at_the_newest() -> Iterator[None]:
         return Upgrade(max(build.newest for build in self._met().values()), "")
 
     with replaced(Nodes, "upgrade", hasty):
+        yield
+
+
+# --- restores ---
+
+
+@seeded(
+    "S13",
+    Scenario(
+        "tests/unit/runtime/backup/test_verify.py::"
+        "test_s13_a_restore_makes_nothing_until_its_number_is_said"
+    ),
+)
+def restore_takes_the_next_number() -> Iterator[None]:
+    """A restore takes the number after those that its backup knows, as every other one did."""
+    with replaced(Wanted, "said", property(lambda _: True)):
         yield

@@ -24,19 +24,19 @@ class OpenSockets:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._open: dict[socket.socket, str] = {}
-        """Each with the fingerprint of the certificate that the other side has shown."""
+        self._open: dict[socket.socket, tuple[str, ...]] = {}
+        """Each with the fingerprints of the certificate that the other side has shown."""
         self._lock = threading.Lock()
         self._is_closed = False
         self._refused: frozenset[str] = frozenset()
 
-    def add(self, connection: socket.socket, shown: str = "") -> None:
+    def add(self, connection: socket.socket, shown: tuple[str, ...] = ()) -> None:
         """Keep a socket. Raises OSError, and closes it, if it is not to be used any more.
 
-        `shown`: the fingerprint of the other side's certificate, if it is known already.
+        `shown`: the fingerprints of the other side's certificate, if they are known already.
         """
         with self._lock:
-            if not self._is_closed and shown not in self._refused:
+            if not self._is_closed and self._refused.isdisjoint(shown):
                 self._open[connection] = shown
                 return
         connection.close()
@@ -65,8 +65,9 @@ class OpenSockets:
         """End the waits on sockets whose other sides have shown one of these; keep no such one."""
         with self._lock:
             self._refused = certificates
-            for connection in (each for each, shown in self._open.items() if shown in certificates):
-                end(connection)
+            for connection, shown in self._open.items():
+                if not certificates.isdisjoint(shown):
+                    end(connection)
 
 
 def end(connection: socket.socket) -> None:

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Final
 from holdfast.raft.api import UNTOLD, Build
 from holdfast.raft.transport.lineage import Lineage
 from holdfast.raft.transport.peer_names import certificate_problem
-from holdfast.raft.transport.tls import Contexts, PeerTls, certificate_of, contexts, fingerprint_of
+from holdfast.raft.transport.tls import (
+    Contexts,
+    PeerTls,
+    certificate_of,
+    contexts,
+    shown_fingerprints,
+)
 from holdfast.raft.wire.greeting import OURS, Greeting, Versions, version_problem
 
 if TYPE_CHECKING:
@@ -152,9 +158,9 @@ class Identity:
             return ""
         if not isinstance(connection, ssl.SSLSocket):
             raise TypeError("TLS is configured, and this connection has none")
-        if self.is_revoked(connection):
+        if revoked := self._revoked_of(connection):
             return (
-                f"the certificate of node {peer!r} (fingerprint {fingerprint_of(connection)}) is "
+                f"the certificate of node {peer!r} (fingerprint {revoked}) is "
                 "revoked: give that node a new one (`holdfast certs renew`)"
             )
         pem = certificate_of(connection)
@@ -166,7 +172,13 @@ class Identity:
 
         By the thread that reads the connection: the library does not say that others may ask.
         """
-        return bool(self.revoked) and fingerprint_of(connection) in self.revoked
+        return bool(self._revoked_of(connection))
+
+    def _revoked_of(self, connection: socket.socket) -> str:
+        """Return the fingerprint by which the certificate shown is revoked; "" if it is not."""
+        revoked = self.revoked
+        shown = shown_fingerprints(connection) if revoked else ()
+        return next((each for each in shown if each in revoked), "")
 
     def certified_peer(self, connection: socket.socket) -> str | None:
         """Return the peer whose certificate was shown, for one who cannot say who it is."""

@@ -22,7 +22,7 @@ from holdfast.raft.transport.connections import ConnectionEnded
 from holdfast.raft.transport.dialling import Dialler
 from holdfast.raft.transport.frames import FRAME_BYTES_MAX, FrameReader, pack
 from holdfast.raft.transport.identity import shown
-from holdfast.raft.transport.tls import fingerprint_of
+from holdfast.raft.transport.tls import shown_fingerprints
 from holdfast.raft.wire.greeting import REFUSAL_CHARACTERS
 from holdfast.storage.disk.priority import idle_disk_for_good
 
@@ -61,7 +61,7 @@ class SideCalls:
         """
         try:
             connection = self._dialler.dial(peer, method).connection
-            self._sockets.add(connection, fingerprint_of(connection))
+            self._sockets.add(connection, shown_fingerprints(connection))
         except OSError as error:
             raise OSError(f"{peer} does not answer {method}: {error}") from error
         with self._lock:
@@ -137,7 +137,7 @@ class SideCalls:
     def _serve(self, peer: str, method: str, connection: socket.socket) -> None:
         idle_disk_for_good()
         try:
-            self._sockets.add(connection, fingerprint_of(connection))
+            self._sockets.add(connection, shown_fingerprints(connection))
             self._answer(self._offers[method], connection)
         except (OSError, BadMessage) as error:
             logger.debug("the answer to %s's %s broke off: %s", peer, method, error)

@@ -6,7 +6,6 @@ says. Knows credentials, and neither clusters nor connections.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import socket
@@ -15,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple, NoReturn
+
+from holdfast.raft.fingerprints import fingerprints_of
 
 PEERS: Final = "holdfast-peer"
 GRPC: Final = "h2"
@@ -103,9 +104,9 @@ def certificate_of(connection: ssl.SSLSocket) -> bytes:
     return ssl.DER_cert_to_PEM_cert(shown).encode() if shown else b""
 
 
-def fingerprint_of(connection: socket.socket) -> str:
-    """Return the SHA-256 of what the other side has shown, in hexadecimal; "" if nothing."""
+def shown_fingerprints(connection: socket.socket) -> tuple[str, ...]:
+    """Return the fingerprints of what the other side has shown; none if it has shown nothing."""
     shown = (
         connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
     )
-    return hashlib.sha256(shown).hexdigest() if shown else ""
+    return fingerprints_of(shown or b"")

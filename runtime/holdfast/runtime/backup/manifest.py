@@ -19,6 +19,10 @@ MANIFEST: Final = "manifest.json"
 CHECKPOINT_PREFIX: Final = "checkpoint-"
 """Of a checkpoint's file in a backup; what follows is its name beside a node's segments."""
 _SUM: Final = "manifest_sha256"
+_NUMBER_MAX: Final = (1 << 64) - 1
+"""What the contract's fields hold."""
+_WALL_TIME_MS_MAX: Final = 253_402_300_799_999
+"""The last millisecond that can be written as a date."""
 
 
 class BackupFlawed(Exception):
@@ -117,10 +121,27 @@ def _parsed(raw: Any) -> BackupManifest:  # noqa: ANN401 - JSON
     if raw.get("checkpoint") is not None:
         raw["checkpoint"] = StoredFile(**raw["checkpoint"])
     made = BackupManifest(**raw)
+    _check_values(made)
     for name in (*made.segments, *(each.name for each in made.all_files())):
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise ValueError(f"it names {name!r}, which is outside of the backup")
     return made
+
+
+def _check_values(made: BackupManifest) -> None:
+    """Raise ValueError for a value that no backup has: its sum holds, so somebody wrote it."""
+    for field in ("index", "term", "log_time_ms", "wall_time_ms", "recovery_number"):
+        value = getattr(made, field)
+        if type(value) is not int or not 0 <= value <= _NUMBER_MAX:
+            raise ValueError(f"its {field} is {value!r}, and 0 to {_NUMBER_MAX} is possible")
+    if made.wall_time_ms > _WALL_TIME_MS_MAX:
+        raise ValueError(f"its wall_time_ms is {made.wall_time_ms}, which is after the year 9999")
+    for what, names in (
+        ("segment", made.segments),
+        ("file", [each.name for each in made.all_files()]),
+    ):
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise ValueError(f"it names the {what} {twice!r} twice")
 
 
 def _sum_of(body: dict[str, Any]) -> str:

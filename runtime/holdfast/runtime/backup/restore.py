@@ -1,8 +1,8 @@
 """Restore a backup: verify it, choose the recovery number, make the nodes' directories (S13).
 
-The number has to be above every one that the cluster ever had, also after this backup was taken and
-in clusters that were restored from it before. So each restore notes its number beside the backup,
-and one that cannot note it is refused unless the operator names the number. Knows files only.
+The number has to be above every one that the cluster ever had, also in restores from other backups,
+of which nobody knows here. So the operator says it (ADR 45); what this backup knows, and what each
+restore notes beside it, is the least. Knows files only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from holdfast.coordinator.model.ids import RECOVERY_NUMBER_MAX
 from holdfast.runtime.backup.folder import RESTORED, restoring
 from holdfast.runtime.backup.manifest import BackupFlawed, BackupManifest
+from holdfast.runtime.backup.recovery_numbers import NumberRefused, Wanted, next_above
 from holdfast.runtime.backup.seed import SeedState, check_targets, make_seeds, new_disks
 from holdfast.runtime.backup.verify import verify_backup
 from holdfast.storage.directory.recovery_mark import RecoveryMark
@@ -30,31 +30,38 @@ class Restored:
     recovery_number: int
     records: int
     """Records of the history that were verified."""
+    noted: bool
+    """Whether the number could be noted beside the backup."""
 
 
 def restore(
-    directory: Path, manifest: BackupManifest, targets: Mapping[str, Path], number: int | None
+    directory: Path, manifest: BackupManifest, targets: Mapping[str, Path], wanted: Wanted
 ) -> Restored:
-    """Restore a backup to a data directory for each node. `number`: the recovery number, if named.
+    """Restore a backup to a data directory for each node. `wanted`: the recovery number.
 
     Raises BackupFlawed, StorageError or OSError; no node starts from what was made until then.
     """
     check_targets(targets)
     with restoring(directory):
-        return _restore(directory, manifest, targets, number)
+        chosen = _chosen(directory, manifest, wanted)
+        return _restore(directory, manifest, targets, chosen)
 
 
 def _restore(
-    directory: Path, manifest: BackupManifest, targets: Mapping[str, Path], number: int | None
+    directory: Path, manifest: BackupManifest, targets: Mapping[str, Path], chosen: int
 ) -> Restored:
+    """Note the number when all is made and no node would start from it yet.
+
+    Earlier, a restore that is interrupted would need another number to be repeated; later, a node
+    could start with a number that is not noted.
+    """
     found = verify_backup(directory, manifest)
     if found.flaws:
         raise BackupFlawed(
             f"the backup in {directory} is NOT as it was written, {len(found.flaws)} flaws, the "
             f"first: {found.flaws[0]}. Nothing was restored: use another backup, or a copy of it"
         )
-    chosen = _chosen(directory, manifest, number)
-    _note(directory, chosen, named=number is not None)
+    noted: list[bool] = []
     seed = SeedState(
         manifest.cluster_id,
         manifest.index,
@@ -65,22 +72,43 @@ def _restore(
         checkpoints=(directory / manifest.checkpoint.name,) if manifest.checkpoint else (),
         sums={directory / file.name: file.sha256 for file in manifest.all_files()},
     )
-    make_seeds(seed, targets, new_disks(targets))
-    return Restored(chosen, found.records)
+    make_seeds(seed, targets, new_disks(targets), lambda: noted.append(_note(directory, chosen)))
+    return Restored(chosen, found.records, noted=all(noted))
 
 
-def _chosen(directory: Path, manifest: BackupManifest, number: int | None) -> int:
-    """Return the recovery number to go on with. Raises BackupFlawed if it is not above the last."""
-    last = max(manifest.recovery_number, _noted(directory))
-    chosen = last + 1 if number is None else number
-    if chosen <= last:
+def _chosen(directory: Path, manifest: BackupManifest, wanted: Wanted) -> int:
+    """Return the recovery number to go on with. Raises BackupFlawed if nobody has said it (S13)."""
+    noted = _noted(directory)
+    last = max(manifest.recovery_number, noted)
+    if not wanted.said:
+        raise BackupFlawed(_unsaid(directory, manifest, noted))
+    try:
+        return next_above(last, wanted)
+    except NumberRefused as error:
         raise BackupFlawed(
-            f"recovery number {chosen} was used before: this backup, or a restore of it, has "
-            f"{last}. Name a higher one, or leave the option out"
-        )
-    if chosen > RECOVERY_NUMBER_MAX:
-        raise BackupFlawed(f"a recovery number is at most {RECOVERY_NUMBER_MAX}, not {chosen}")
-    return chosen
+            f"{error}. The backup in {directory} has {manifest.recovery_number}, and "
+            f"{_restored_as(noted)}. Nothing was restored"
+        ) from error
+
+
+def _restored_as(noted: int) -> str:
+    return f"was restored from there as {noted}" if noted else "was never restored from there"
+
+
+def _unsaid(directory: Path, manifest: BackupManifest, noted: int) -> str:
+    """Say why a number is asked for, what is known, and where to find the rest."""
+    following = max(manifest.recovery_number, noted) + 1
+    return (
+        "say with which recovery number the cluster goes on: one above every one that it ever had, "
+        "or fencing tokens are given out twice and stores refuse the new owners. The backup in "
+        f"{directory} has {manifest.recovery_number}, and {_restored_as(noted)}; of restores from "
+        "other backups or copies, and of recoveries, it knows nothing. The highest number is "
+        "shown by `holdfast cluster status --json` (recovery_number) while a cluster still "
+        "answers, and by `holdfast log verify --node-dir DIR` for each old data directory; a store "
+        "has it in the highest fencing token (give that: --above-token TOKEN). If this cluster was "
+        f"never restored or recovered in another way, give --recovery-number {following}. Nothing "
+        "was restored"
+    )
 
 
 def _noted(directory: Path) -> int:
@@ -97,19 +125,13 @@ def _noted(directory: Path) -> int:
         ) from error
 
 
-def _note(directory: Path, number: int, *, named: bool) -> None:
-    """Note the number before anything is made with it."""
+def _note(directory: Path, number: int) -> bool:
+    """Note the number beside the backup; return whether that was possible."""
     beginning = directory / f"{RESTORED}.new"
     try:
         beginning.write_text(f"{number}\n")
         sync_path(beginning)
         rename_durably(beginning, directory / RESTORED)
-    except OSError as error:
-        if named:
-            return
-        raise BackupFlawed(
-            f"cannot note in {directory} that it is restored with recovery number {number} "
-            f"({error.strerror or error}), and the next restore must not use that number again. "
-            "Copy the backup to where it can be written, or name the number: --recovery-number, "
-            "above every one that the cluster ever had"
-        ) from error
+    except OSError:
+        return False
+    return True

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -46,6 +47,10 @@ _STATE_FILE: Final = "state"
 
 class CopyBusy(Exception):
     """Another backup is being taken, or there is no room for a copy now: try again later."""
+
+
+class BadOffset(Exception):
+    """A file was asked for from behind its end. The text says it."""
 
 
 class CopyGone(Exception):
@@ -163,7 +168,10 @@ class BackupSource:
         return self._copy
 
     async def read(self, piece: Piece) -> AsyncIterator[bytes]:
-        """Yield a file's bytes in chunks, at the pace of a backup. Raises CopyGone, OSError."""
+        """Yield a file's bytes in chunks, at the pace of a backup.
+
+        Raises CopyGone, BadOffset, OSError.
+        """
         try:
             opened = await asyncio.to_thread(self._open, piece)
         except FileNotFoundError as error:
@@ -263,6 +271,10 @@ class BackupSource:
 
     def _open(self, piece: Piece) -> BinaryIO:
         file = self._path(piece).open("rb")
+        size = os.fstat(file.fileno()).st_size
+        if piece.offset > size:
+            file.close()
+            raise BadOffset(f"it is {piece.offset}, and the file has {size} bytes")
         file.seek(piece.offset)
         return file
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.model.ids import RECOVERY_NUMBER_MAX
 from holdfast.raft.membership import ENTRY_KIND
+from holdfast.runtime.backup.recovery_numbers import NumberRefused, Wanted, next_above
 from holdfast.runtime.backup.seed import (
     MEMBER,
     SeedState,
@@ -25,8 +25,8 @@ from holdfast.runtime.backup.seed import (
     new_disks,
 )
 from holdfast.runtime.replica.image import read_image
-from holdfast.storage.directory.data_directory import DataDirectory
-from holdfast.storage.directory.recovery_mark import RecoveryMark, write_mark
+from holdfast.storage.directory.data_directory import DataDirectory, is_empty, is_unfinished
+from holdfast.storage.directory.recovery_mark import RecoveryMark, read_mark, write_mark
 from holdfast.storage.disk.files import remove_tree, sync_path
 from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.journal.journal import (
@@ -63,12 +63,13 @@ class Recovered:
     last_term: int
 
 
-def recover(path: Path, owner: Owner, targets: Mapping[str, Path], number: int | None) -> Recovered:
+def recover(path: Path, owner: Owner, targets: Mapping[str, Path], wanted: Wanted) -> Recovered:
     """Make a stopped node's directory, and those of other nodes, the cluster that goes on.
 
-    `number`: the recovery number, if named. Raises DirectoryRefused with nothing changed if a node
+    `wanted`: the recovery number, if said. Raises DirectoryRefused with nothing changed if a node
     runs on the directory, or it is not a whole member's; StorageError, OSError.
     """
+    _refuse_what_is_done(path, targets)
     check_targets(targets)
     with DataDirectory(path, cluster_id=owner.cluster_id, node_id=owner.node) as directory:
         _refuse_unsound(directory)
@@ -76,9 +77,33 @@ def recover(path: Path, owner: Owner, targets: Mapping[str, Path], number: int |
         try:
             image = journal.load()
             _refuse_learner(path, image)
-            return _recover(directory, journal, image, owner, targets, number)
+            return _recover(directory, journal, image, owner, targets, wanted)
         finally:
             journal.close()
+
+
+def known_number(path: Path) -> int:
+    """Return the recovery number that a disk knows. Raises DirectoryRefused, OSError."""
+    return read_mark(path).number
+
+
+def _refuse_what_is_done(path: Path, targets: Mapping[str, Path]) -> None:
+    """Say that this recovery has been carried out, if it was: its end may have been seen by nobody.
+
+    All directories have the mark of the survivor then, and none of them is unfinished.
+    """
+    mark = read_mark(path)
+    whole = (each for each in targets.values() if not is_empty(each) and not is_unfinished(each))
+    made = [each for each in whole if read_mark(each) == mark]
+    if mark.number and made and len(made) == len(targets):
+        raise DirectoryRefused(
+            made[0],
+            Refusal.IN_USE,
+            f"the cluster has gone on from here before, with recovery number {mark.number}, and "
+            "the directories of --seed are those that were made then, whole. If that was the same "
+            "command, it had succeeded: start these nodes together, without --bootstrap. If they "
+            "have run since and are to be given up, move their directories away first",
+        )
 
 
 def _recover(
@@ -87,14 +112,14 @@ def _recover(
     image: JournalImage,
     owner: Owner,
     targets: Mapping[str, Path],
-    number: int | None,
+    wanted: Wanted,
 ) -> Recovered:
     """Write the others first: as long as this directory is as it was, the same call may follow."""
     copy = directory.copy_path.with_name(f"{directory.copy_path.name}-seed")
     try:
         meta, reached = _export(directory.state_path, copy)
         last = _last(image, meta)
-        mark = RecoveryMark(_chosen(directory, reached, number), last[0])
+        mark = RecoveryMark(_chosen(directory, reached, wanted), last[0])
         seed = SeedState(
             owner.cluster_id,
             meta.index if meta else 0,
@@ -177,15 +202,10 @@ def _last(image: JournalImage, meta: StateMeta | None) -> tuple[int, int]:
     return max(logged, (meta.index, meta.term)) if meta else logged
 
 
-def _chosen(directory: DataDirectory, reached: int, number: int | None) -> int:
+def _chosen(directory: DataDirectory, reached: int, wanted: Wanted) -> int:
     """Return the recovery number to go on with, above all that this disk knows of."""
-    last = max(reached, directory.recovery.number)
-    chosen = last + 1 if number is None else number
-    if not last < chosen <= RECOVERY_NUMBER_MAX:
-        raise DirectoryRefused(
-            directory.path,
-            Refusal.UNUSABLE,
-            f"recovery number {chosen} is not above {last}, which the cluster has, or is more than "
-            f"{RECOVERY_NUMBER_MAX}. Name another one, or leave the option out",
-        )
-    return chosen
+    try:
+        return next_above(max(reached, directory.recovery.number), wanted)
+    except NumberRefused as error:
+        why = f"{error}. Nothing was changed"
+        raise DirectoryRefused(directory.path, Refusal.UNUSABLE, why) from error

@@ -101,6 +101,7 @@ def _state_flaws(manifest: BackupManifest, found: StoredState) -> Iterator[str]:
         ("last entry", meta.index, manifest.index),
         ("term", meta.term, manifest.term),
         ("digest", found.digest.hex(), manifest.digest),
+        ("log time in ms", meta.log_time_ms, manifest.log_time_ms),
         ("hash chain", meta.chain.hex(), manifest.chain),
         ("recovery number", state.recovery_number, manifest.recovery_number),
     ):

@@ -16,6 +16,8 @@ from holdfast.v1 import events_pb2 as ev
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.coordinator.model.access import Fingerprint
     from holdfast.coordinator.model.commands import Caller
     from holdfast.coordinator.model.replies import DoneReply
@@ -30,16 +32,18 @@ def described(state: State, extras: x.ResponseExtras) -> a.DescribeRevocationsRe
 
 
 def own(
-    request: a.AlterRevocationsRequest, fingerprint: Fingerprint
+    request: a.AlterRevocationsRequest, fingerprints: Sequence[Fingerprint]
 ) -> a.AlterRevocationsResponse | None:
     """Refuse to revoke the certificate that the call is made with; None: it is not named.
 
-    Its answer could not be told, and a slip would lock the last administrator out.
+    Its answer could not be told, and a slip would lock the last administrator out. `fingerprints`:
+    of that certificate.
     """
-    if not fingerprint or all(each.fingerprint != fingerprint for each in request.revoked):
+    named = next((it.fingerprint for it in request.revoked if it.fingerprint in fingerprints), "")
+    if not named:
         return None
     sentence = (
-        f"{fingerprint} is the certificate that this call was made with. Renew it first, and call "
+        f"{named} is the certificate that this call was made with. Renew it first, and call "
         "with the new one, or with that of another administrator"
     )
     return a.AlterRevocationsResponse(

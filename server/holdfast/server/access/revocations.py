@@ -19,11 +19,12 @@ from holdfast.coordinator.model.text import truncate
 from holdfast.server.rpc.errors import CallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from holdfast.coordinator.model.access import Fingerprint, Revocation
     from holdfast.coordinator.model.events import Record
     from holdfast.coordinator.model.state import State
+    from holdfast.coordinator.structures.pmap import PMap
     from holdfast.runtime.errors import Outcome
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.rpc.callers import Callers, Context
@@ -78,14 +79,14 @@ class Revocations:
         revocations = self._state().revocations
         if not revocations:
             return
-        found = revocations.get(self._callers.fingerprint(context))
+        found = _found(revocations, self._callers.fingerprints(context))
         if found is not None:
             self._tell(found, context)
             raise refusal(found, "not-applied")
 
-    def problem(self, fingerprint: Fingerprint) -> str:
-        """Say why a certificate is refused; "" if it is not."""
-        found = self._state().revocations.get(fingerprint)
+    def problem(self, fingerprints: Iterable[Fingerprint]) -> str:
+        """Say why a certificate with these is refused; "" if it is not."""
+        found = _found(self._state().revocations, fingerprints)
         return "" if found is None else sentence(found)
 
     def look(self) -> None:
@@ -99,7 +100,7 @@ class Revocations:
             return
 
         def why(context: Context) -> CallFailed | None:
-            found = revocations.get(self._callers.fingerprint(context))
+            found = _found(revocations, self._callers.fingerprints(context))
             return None if found is None else refusal(found, "unknown")
 
         if ended := self._end_where(why):
@@ -131,6 +132,16 @@ class Revocations:
             if isinstance(record.event, RevocationsChanged):
                 _tell_of(record.event, record.principal)
         self.look()
+
+
+def _found(
+    revocations: PMap[Fingerprint, Revocation], fingerprints: Iterable[Fingerprint]
+) -> Revocation | None:
+    """Return the revocation of a certificate by one of its fingerprints; None: it has none."""
+    for each in fingerprints:
+        if (found := revocations.get(each)) is not None:
+            return found
+    return None
 
 
 def _tell_of(event: RevocationsChanged, by: str) -> None:

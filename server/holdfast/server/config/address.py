@@ -41,10 +41,16 @@ def parse_address(text: str) -> Address:
             "after it"
         )
     host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
     if not colon or not host or not port.isascii() or not port.isdigit():
         raise ValueError(
             f"{truncate(text)!r} is no address; write host:port, for example 127.0.0.1:7400"
+        )
+    if "[" in host or "]" in host:
+        raise ValueError(
+            f"{truncate(text)!r} has brackets that do not pair; an IPv6 address is written as in "
+            "[::1]:7400"
         )
     if int(port) > PORT_MAX:
         raise ValueError(f"{truncate(text)!r} has a port above {PORT_MAX}")

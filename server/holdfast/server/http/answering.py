@@ -7,22 +7,24 @@ serves. What a path shows is passed in; who may see it is decided here.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 from cryptography import x509
 
+from holdfast.raft.fingerprints import fingerprints_of
 from holdfast.server.config.node_config import ANONYMOUS
 from holdfast.server.http.pages import refusal
 from holdfast.server.security.client_port import principal_in
 from holdfast.server.security.http_port import node_named
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from holdfast.server.http.pages import Answer, Page
+
+    Refused = Callable[[Iterable[str]], str]
 
 logger = logging.getLogger(__name__)
 
@@ -31,37 +33,61 @@ LINE_BYTES_MAX: Final = 2_048
 HEADERS_MAX: Final = 32
 ANSWER_S_MAX: Final = 5.0
 """Seconds for which a page may be made; a disk that hangs must not hold a connection for longer."""
+SERVER: Final = "holdfast"
+"""What strangers are told that answers; the library would tell its version, and Python's."""
 METHODS: Final = ("GET", "HEAD")
 
 
 def protocols(
-    pages: Mapping[str, Page], *, secure: bool, refused: Callable[[str], str] = lambda _: ""
+    pages: Mapping[str, Page], *, secure: bool, refused: Refused = lambda _: ""
 ) -> Callable[[], asyncio.Protocol]:
     """Return what makes the protocol of each connection. `secure`: most pages ask for who asks.
 
-    `refused`: says why a certificate is refused, by its fingerprint; "" if it is not.
+    `refused`: says why a certificate is refused, by its fingerprints; "" if it is not.
     """
     silent = logging.getLogger(f"{__name__}.aiohttp")
     silent.disabled = True  # strangers' broken requests would fill the log
     answering = _Answering(pages, secure=secure, refused=refused)
-    return web.Server(
-        answering.answer,
-        access_log=None,
-        logger=silent,
-        lingering_time=0.0,
-        auto_decompress=False,  # a body is never read
-        max_line_size=LINE_BYTES_MAX,
-        max_field_size=LINE_BYTES_MAX,
-        max_headers=HEADERS_MAX,
-    )
+    server = web.Server(answering.answer)
+
+    def made() -> asyncio.Protocol:
+        return _Protocol(
+            server,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]  # the library takes it for none
+            logger=silent,
+            lingering_time=0.0,
+            auto_decompress=False,  # a body is never read
+            max_line_size=LINE_BYTES_MAX,
+            max_field_size=LINE_BYTES_MAX,
+            max_headers=HEADERS_MAX,
+        )
+
+    return made
+
+
+class _Protocol(web.RequestHandler):
+    """The library's protocol of a connection, whose own refusals do not tell what it is."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no request."""
+        response = super().handle_error(request, status, exc, message)
+        response.headers["Server"] = SERVER
+        return response
 
 
 class _Answering:
     """The handler of all requests."""
 
-    def __init__(
-        self, pages: Mapping[str, Page], *, secure: bool, refused: Callable[[str], str]
-    ) -> None:
+    def __init__(self, pages: Mapping[str, Page], *, secure: bool, refused: Refused) -> None:
         self._pages, self._secure, self._refused = pages, secure, refused
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -69,6 +95,7 @@ class _Answering:
         told = await self._told(request)
         response = web.Response(status=told.status, body=told.content, headers=told.headers)
         response.headers["Content-Type"] = told.content_type
+        response.headers["Server"] = SERVER
         response.force_close()
         return response
 
@@ -88,7 +115,7 @@ class _Answering:
         """Say why this caller may not see more than health; None if it may."""
         if self._secure and (refused := _not_a_client(request)):
             return refused
-        if self._secure and (why := self._refused(_fingerprint(request))):
+        if self._secure and (why := self._refused(fingerprints_of(_shown(request)))):
             return refusal(401, why, {"WWW-Authenticate": 'Certificate realm="holdfast"'})
         principal = _principal(request) if self._secure else ANONYMOUS
         problem = page.refusal(principal) if page else ""
@@ -124,11 +151,6 @@ def _certificate(request: web.BaseRequest) -> Mapping[str, Any]:
 def _principal(request: web.BaseRequest) -> str:
     """Return the principal of a certificate that was shown, as the client port reads it."""
     return principal_in(x509.load_der_x509_certificate(_shown(request)))
-
-
-def _fingerprint(request: web.BaseRequest) -> str:
-    """Return the SHA-256 of the certificate that was shown."""
-    return hashlib.sha256(_shown(request)).hexdigest()
 
 
 def _shown(request: web.BaseRequest) -> bytes:

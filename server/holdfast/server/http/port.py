@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.server.config.node_config import CannotStart
 
@@ -34,6 +34,8 @@ PACE_S: Final = 0.02
 elliptic curve, so strangers get at most a tenth of it."""
 LIFE_S: Final = 10.0
 """Seconds from the first byte of the handshake until the last of the answer is taken."""
+_HANDSHAKE_FAILED: Final = "SSL handshake failed"
+"""What the loop calls it."""
 AFTER_ERROR_S: Final = 1.0
 """Pause after the system refused to give a connection: mostly, there are no files left."""
 
@@ -65,6 +67,7 @@ class HttpPort:
 
     def serve(self, protocols: Protocols) -> None:
         """Take connections from now on; `protocols` makes what speaks on one."""
+        asyncio.get_running_loop().set_exception_handler(_told_by_the_loop)
         self._accepting = asyncio.create_task(self._accept(protocols))
 
     async def close(self) -> None:
@@ -98,7 +101,8 @@ class HttpPort:
 
     async def _live(self, taken: socket.socket, protocols: Protocols) -> None:
         """Serve one connection until it ends; what a stranger does wrong is not worth a line."""
-        with contextlib.suppress(OSError, TimeoutError):  # ssl.SSLError is an OSError
+        # ssl.SSLError is an OSError; ValueError: names in a certificate that are no text
+        with contextlib.suppress(OSError, TimeoutError, ValueError):
             async with asyncio.timeout(LIFE_S):
                 await self._serve(taken, protocols)
 
@@ -116,6 +120,16 @@ class HttpPort:
                 taken.close()
             else:
                 transport.abort()  # also what a slow reader has not taken yet
+
+
+def _told_by_the_loop(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Write down what the loop tells, but for handshakes of strangers, which only this port makes.
+
+    The loop tells of one that fails for another reason than the connection: names in a certificate
+    that are no text.
+    """
+    if context.get("message") != _HANDSHAKE_FAILED:
+        loop.default_exception_handler(context)
 
 
 class _Watched(asyncio.Protocol):

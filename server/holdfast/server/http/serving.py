@@ -20,7 +20,7 @@ from holdfast.server.security.http_port import http_context
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.config.node_config import NodeConfig
@@ -51,7 +51,7 @@ class Http:
         self._port: HttpPort | None = None
         self._tls = config.tls
         self._context: ssl.SSLContext | None = None
-        self._revoked: Callable[[str], str] = lambda _: ""
+        self._revoked: Callable[[Iterable[str]], str] = lambda _: ""
         if config.http_address is not None:
             self.renew()
             self._port = HttpPort(listen(config.http_address), lambda: self._context)
@@ -86,13 +86,13 @@ class Http:
         must_recover: Callable[[], bool],
         caught_up: Callable[[], bool],
         refusal: Callable[[str], str],
-        revoked: Callable[[str], str],
+        revoked: Callable[[Iterable[str]], str],
     ) -> None:
         """Note that the node has opened its data, and can show metrics.
 
         `must_recover`, `caught_up`: as `Readiness.opened`. `refusal`: says why a principal may not
-        see metrics. `revoked`: says why a certificate is refused, by its fingerprint; "" if it is
-        not.
+        see metrics. `revoked`: says why a certificate is refused, by its fingerprints; "" if it
+        is not.
         """
         self._revoked = revoked
         if self._port is not None:
@@ -110,8 +110,8 @@ class Http:
         if self._sampling is not None:
             self._sampling.cancel()
 
-    def _problem(self, fingerprint: str) -> str:
-        return self._revoked(fingerprint)
+    def _problem(self, fingerprints: Iterable[str]) -> str:
+        return self._revoked(fingerprints)
 
     async def _begin(self, port: HttpPort) -> None:
         with suppress(TimeoutError):

@@ -324,7 +324,7 @@ class AdminService(DescribeCalls, NodeCalls, admin_pb2_grpc.AdminServiceServicer
         self, request: a.AlterRevocationsRequest, context: Context
     ) -> a.AlterRevocationsResponse:
         """Revoke certificates, and lift revocations: all of it or nothing."""
-        refused = revocation_calls.own(request, self._callers.fingerprint(context))
+        refused = revocation_calls.own(request, self._callers.fingerprints(context))
         if refused is not None:
             return refused
         got = await self._ask(revocation_calls.command, request, context)

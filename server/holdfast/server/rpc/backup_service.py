@@ -14,6 +14,7 @@ import grpc
 from holdfast.runtime.backup.source import (
     CANNOT_COPY,
     BackupCopy,
+    BadOffset,
     CopyBusy,
     CopyGone,
     NothingToCopy,
@@ -22,7 +23,7 @@ from holdfast.runtime.backup.source import (
 from holdfast.runtime.errors import Crashed
 from holdfast.server.access.table import need_of
 from holdfast.server.rpc.callers import answered, end, named
-from holdfast.server.rpc.errors import ENDED, CallFailed, exhausted
+from holdfast.server.rpc.errors import ENDED, CallFailed, exhausted, malformed
 from holdfast.server.rpc.nodes import VERSION
 from holdfast.v1 import backup_pb2 as b
 from holdfast.v1 import extras_pb2 as x
@@ -90,6 +91,8 @@ class BackupService(BackupServiceServicer):
                 await context.write(b.ReadBackupResponse(content=chunk))
         except CopyGone as error:
             await end(context, _refused(str(error)))
+        except BadOffset as error:
+            await end(context, malformed("offset", str(error)))
         except ENDED as error:
             await end(context, error)
         except CANNOT_COPY as error:

@@ -16,6 +16,7 @@ import grpc
 
 from holdfast.coordinator.model.commands import Caller
 from holdfast.coordinator.model.text import readable, truncate
+from holdfast.raft.fingerprints import fingerprints_in
 from holdfast.raft.transport.peer_names import names_a_node
 from holdfast.runtime.errors import Crashed
 from holdfast.server.config.node_config import ANONYMOUS
@@ -29,7 +30,7 @@ from holdfast.server.rpc.errors import (
     ending,
     malformed,
 )
-from holdfast.server.security.client_port import Principals, fingerprint_of
+from holdfast.server.security.client_port import Principals
 from holdfast.server.translate import limits
 from holdfast.v1 import extras_pb2 as x
 
@@ -206,10 +207,10 @@ class Callers:
                     repeatable=False,
                 )
 
-    def fingerprint(self, context: Context) -> str:
-        """Return the SHA-256 of the caller's certificate in hexadecimal; "" without one."""
+    def fingerprints(self, context: Context) -> tuple[str, ...]:
+        """Return those of the caller's certificate, one of which may be revoked; none without."""
         pem = next(iter(context.auth_context().get("x509_pem_cert", ())), None)
-        return "" if pem is None else fingerprint_of(pem)
+        return () if pem is None else fingerprints_in(pem)
 
     def principal(self, context: Context) -> str:
         """Return the caller's name by its certificate or token; `anonymous` without TLS."""

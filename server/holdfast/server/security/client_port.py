@@ -7,9 +7,6 @@ Knows no services.
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import ssl
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.x509.oid import NameOID
 
+from holdfast.coordinator.model.access import EVERYONE
 from holdfast.raft.transport.peer_names import UNREADABLE
 from holdfast.server.config.node_config import ANONYMOUS
 from holdfast.server.config.token_settings import TOKEN_PREFIX
@@ -82,12 +80,6 @@ class Principals:
         return self._known[pem]
 
 
-@functools.lru_cache(maxsize=4_096)
-def fingerprint_of(pem: bytes) -> str:
-    """Return the SHA-256 of a certificate in hexadecimal; each certificate is read once."""
-    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.decode())).hexdigest()
-
-
 def principal_of(pem: bytes) -> str:
     """Return the principal of a certificate in PEM form."""
     return principal_in(x509.load_pem_x509_certificate(pem))
@@ -121,6 +113,6 @@ def _names_in(certificate: x509.Certificate) -> Iterator[str]:
 
 
 def _certified(name: str) -> str:
-    """Return a certificate's name as a principal, never that of a token or of nobody."""
-    taken = name == ANONYMOUS or name.startswith((TOKEN_PREFIX, _CERTIFIED))
+    """Return a certificate's name as a principal, never that of a token, of nobody, or of all."""
+    taken = name in {ANONYMOUS, EVERYONE} or name.startswith((TOKEN_PREFIX, _CERTIFIED))
     return f"{_CERTIFIED}{name}" if taken else name

@@ -71,6 +71,11 @@ def is_empty(path: Path) -> bool:
     return not sealed and {each.name for each in path.iterdir()} <= nothing
 
 
+def is_unfinished(path: Path) -> bool:
+    """Return whether a directory was begun, and its making has not come to its end."""
+    return (path / UNFINISHED).exists()
+
+
 def clear_unfinished(path: Path) -> None:
     """Remove the segments of a directory whose making was not finished.
 

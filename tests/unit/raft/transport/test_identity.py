@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.twins import twin_of
 from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport.tls import PeerTls, TlsUnusable
 from unit.raft.transport.peer_authority import Authority
@@ -61,16 +62,22 @@ def sends(nodes: Nodes, one: str, other: str) -> bool:
     return nodes.transports[one].send(other, VoteGranted(1))
 
 
+@pytest.mark.parametrize("form", ["as issued", "its twin"])
 def test_a_revoked_peer_is_cut_off_at_once_and_let_in_again_when_that_is_lifted(
-    nodes: Nodes,
+    nodes: Nodes, form: str
 ) -> None:
-    """In both directions, by the node that knows; what is open ends, and nothing new begins."""
+    """In both directions, by the node that knows; what is open ends, and nothing new begins.
+
+    By each form of the certificate's signature (ADR 46).
+    """
     authority = Authority()
     at, b = addresses("a", "b"), authority.node("b")
+    of_b = hashlib.sha256(ssl.PEM_cert_to_DER_cert(b.certificate.decode())).hexdigest()
+    if form == "its twin":
+        b = replace(b, certificate=twin_of(b.certificate))
     nodes.start("a", at["a"], {"b": at["b"]}, tls=authority.node("a"))
     nodes.start("b", at["b"], {"a": at["a"]}, tls=b)
     assert nodes.until(lambda: sends(nodes, "a", "b") and sends(nodes, "b", "a"))
-    of_b = hashlib.sha256(ssl.PEM_cert_to_DER_cert(b.certificate.decode())).hexdigest()
 
     nodes.transports["a"].refuse_certificates(frozenset({of_b}))
 
@@ -87,10 +94,16 @@ def test_a_revoked_peer_is_cut_off_at_once_and_let_in_again_when_that_is_lifted(
     assert nodes.until(lambda: sends(nodes, "a", "b") and sends(nodes, "b", "a"))
 
 
-def test_a_call_beside_the_log_ends_when_its_certificate_is_revoked(nodes: Nodes) -> None:
+@pytest.mark.parametrize("form", ["as issued", "its twin"])
+def test_a_call_beside_the_log_ends_when_its_certificate_is_revoked(
+    nodes: Nodes, form: str
+) -> None:
     """It may take minutes: a snapshot, a segment."""
     authority, answered = Authority(), threading.Event()
     at, b = addresses("a", "b"), authority.node("b")
+    of_b = hashlib.sha256(ssl.PEM_cert_to_DER_cert(b.certificate.decode())).hexdigest()
+    if form == "its twin":
+        b = replace(b, certificate=twin_of(b.certificate))
 
     def answer(_request: bytes) -> Iterator[bytes]:
         yield b"first"
@@ -100,7 +113,6 @@ def test_a_call_beside_the_log_ends_when_its_certificate_is_revoked(nodes: Nodes
     nodes.start("a", at["a"], {"b": at["b"]}, tls=authority.node("a"))
     nodes.start("b", at["b"], {"a": at["a"]}, tls=b, offers={"m": answer})
     assert nodes.until(lambda: sends(nodes, "a", "b") and sends(nodes, "b", "a"))
-    of_b = hashlib.sha256(ssl.PEM_cert_to_DER_cert(b.certificate.decode())).hexdigest()
     chunks = nodes.transports["a"].call("b", "m", b"")
     assert nodes.meanwhile(lambda: next(chunks)) == b"first"
 

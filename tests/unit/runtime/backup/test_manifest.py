@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -88,4 +88,27 @@ def test_a_manifest_names_no_file_outside_of_the_backup(tmp_path: Path, name: st
     write_manifest(tmp_path, replace(WRITTEN, files=(outside,)))
     assert json.loads((tmp_path / MANIFEST).read_text())["files"][0]["name"] == name
     with pytest.raises(BackupFlawed, match="outside of the backup"):
+        load_manifest(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ({"wall_time_ms": "x"}, "wall_time_ms is 'x'"),
+        ({"wall_time_ms": 10**30}, "wall_time_ms is 1000"),
+        ({"wall_time_ms": 10**15}, "after the year 9999"),
+        ({"wall_time_ms": -1}, "wall_time_ms is -1"),
+        ({"log_time_ms": None}, "log_time_ms is None"),
+        ({"index": True}, "index is True"),
+        ({"recovery_number": 1.0}, "recovery_number is 1.0"),
+        ({"segments": ("segments-0/a", "segments-0/a")}, "names the segment 'segments-0/a' twice"),
+        ({"files": WRITTEN.files * 2}, "names the file 'segments-0/a/manifest.json' twice"),
+    ],
+)
+def test_what_no_backup_says_is_refused_though_its_sum_holds(
+    tmp_path: Path, broken: dict[str, Any], why: str
+) -> None:
+    """Whoever writes a manifest can sum it; a restore must not make half of the directories."""
+    write_manifest(tmp_path, replace(WRITTEN, **broken))
+    with pytest.raises(BackupFlawed, match=why):
         load_manifest(tmp_path)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.raft.membership import ENTRY_KIND, Membership
+from holdfast.runtime.backup.recovery_numbers import Wanted
 from holdfast.runtime.backup.survivor import Owner, recover
 from holdfast.storage.directory.data_directory import DataDirectory
+from holdfast.storage.errors import DirectoryRefused
 from holdfast.storage.journal.journal import (
     Entry,
     HardState,
@@ -60,7 +62,7 @@ def test_s25a_the_files_say_again_which_nodes_go_on(
     """Without it the survivor would ask for the votes of three of five, of whom four are lost."""
     path = survivor(tmp_path / "a", *batches)
 
-    kept = recover(path, Owner("cluster-1", "a"), {"b": tmp_path / "b"}, None)
+    kept = recover(path, Owner("cluster-1", "a"), {"b": tmp_path / "b"}, Wanted())
 
     for where, node in ((path, "a"), (tmp_path / "b", "b")):
         assert held(where, node).membership == NotedMembership(kept.last_index, "")
@@ -70,7 +72,20 @@ def test_nothing_is_noted_while_the_files_have_always_said_it(tmp_path: Path) ->
     """An older version reads such a journal as before (ADR 26)."""
     path = survivor(tmp_path / "a", JournalBatch(append=(NO_OP,)))
 
-    recover(path, Owner("cluster-1", "a"), {"b": tmp_path / "b"}, None)
+    recover(path, Owner("cluster-1", "a"), {"b": tmp_path / "b"}, Wanted())
 
     assert held(path, "a").membership is None
     assert held(tmp_path / "b", "b").membership is None
+
+
+def test_a_recovery_that_was_carried_out_says_so_when_it_is_repeated(tmp_path: Path) -> None:
+    """It may have been killed at its very end, and nobody has seen that it had succeeded."""
+    path, other = survivor(tmp_path / "a", JournalBatch(append=(NO_OP,))), tmp_path / "b"
+    recover(path, Owner("cluster-1", "a"), {"b": other}, Wanted())
+
+    with pytest.raises(DirectoryRefused, match=r"recovery number 1.*it had succeeded"):
+        recover(path, Owner("cluster-1", "a"), {"b": other}, Wanted())
+    with DataDirectory(tmp_path / "c", cluster_id="cluster-1", node_id="c", bootstrap=True) as c:
+        open_journal(c.journal_path).close()
+    with pytest.raises(DirectoryRefused, match="it holds data"):
+        recover(path, Owner("cluster-1", "a"), {"c": tmp_path / "c"}, Wanted())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from shutil import copytree
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -13,18 +14,23 @@ from harness.plain_child import run_plain_child
 from holdfast.coordinator.model.events import HistoryCut
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.structures.pmap import PMap
-from holdfast.runtime.backup.folder import sum_file
+from holdfast.runtime.backup import restore as restoring
+from holdfast.runtime.backup import seed
+from holdfast.runtime.backup.folder import RESTORED, sum_file
 from holdfast.runtime.backup.manifest import (
     CHECKPOINT_PREFIX,
     FORMAT_VERSION,
+    BackupFlawed,
     BackupManifest,
     StoredFile,
 )
+from holdfast.runtime.backup.recovery_numbers import Wanted
 from holdfast.runtime.backup.restore import restore
 from holdfast.runtime.backup.source import (
     BackupCopy,
     BackupPlace,
     BackupSource,
+    BadOffset,
     CopyGone,
     HistoryMoved,
     Piece,
@@ -33,6 +39,8 @@ from holdfast.runtime.backup.verify import verify_backup
 from holdfast.runtime.event_log.history import History
 from holdfast.runtime.event_log.tail import Tail
 from holdfast.runtime.replica.image import Image, image_changes
+from holdfast.storage.directory.data_directory import UNFINISHED
+from holdfast.storage.directory.recovery_mark import read_mark
 from holdfast.storage.segments.checkpoint import checkpoint_name, checkpoints_in
 from holdfast.storage.segments.cut import make_checkpoint, remove_cut
 from holdfast.storage.segments.segments import read_manifest, segments_in
@@ -40,9 +48,6 @@ from holdfast.storage.state.rules import StateMeta
 from holdfast.storage.state.state_store import EventRecord, StateStore
 from unit.storage.segments.sealed_history import History as Sealed
 from unit.storage.segments.sealed_history import history
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -185,13 +190,83 @@ def test_s24_a_restored_node_has_the_checkpoint_and_what_lies_behind_it(
     node.carry_out()
     folder, manifest = taken(node, tmp_path / "backup")
 
-    restore(folder, manifest, {"a": tmp_path / "a", "b": tmp_path / "b"}, None)
+    restore(folder, manifest, {"a": tmp_path / "a", "b": tmp_path / "b"}, Wanted(1))
 
     for name in ("a", "b"):
         segments = tmp_path / name / "segments"
         assert [place for place, _ in checkpoints_in(segments)] == [node.cut.last]
         firsts = [Position(*read_manifest(path).first) for path in segments_in(segments)]
         assert min(firsts) > node.cut.last
+
+
+def test_a_log_time_that_the_state_does_not_tell_is_a_flaw(node: Node, tmp_path: Path) -> None:
+    node.carry_out()
+    folder, manifest = taken(node, tmp_path / "backup")
+    told = verify_backup(folder, replace(manifest, log_time_ms=manifest.log_time_ms + 1)).flaws
+    assert any("its log time in ms is" in flaw for flaw in told)
+
+
+def test_no_file_is_read_from_behind_its_end(node: Node) -> None:
+    """An offset that no file has is wrong usage, and leaves no file open."""
+    node.carry_out()
+
+    async def story() -> None:
+        copy = await node.begin()
+        for offset in (1 << 20, (1 << 63) - 1, (1 << 64) - 1):
+            with pytest.raises(BadOffset, match=f"it is {offset}"):
+                await anext(node.copies.read(Piece(copy.copy_id, "", "", offset)))
+
+    asyncio.run(story())
+
+
+def test_s13_a_restore_makes_nothing_until_its_number_is_said(node: Node, tmp_path: Path) -> None:
+    """Monday's backup after Tuesday's: neither knows of the other's restore (ADR 45)."""
+    node.carry_out()
+    tuesday, manifest = taken(node, tmp_path / "tuesday")
+    monday = copytree(tuesday, tmp_path / "monday")
+    assert restore(tuesday, manifest, {"a": tmp_path / "a"}, Wanted(1)).recovery_number == 1
+
+    with pytest.raises(BackupFlawed, match=r"has 0, and was never restored.*--recovery-number 1"):
+        restore(monday, manifest, {"a": tmp_path / "b"}, Wanted())
+    with pytest.raises(BackupFlawed, match=r"restored from there as 1.*--recovery-number 2"):
+        restore(tuesday, manifest, {"a": tmp_path / "b"}, Wanted())
+    with pytest.raises(BackupFlawed, match="used before"):
+        restore(tuesday, manifest, {"a": tmp_path / "b"}, Wanted(1))
+    assert not (tmp_path / "b").exists()
+
+    token = (1 << 48) + 362
+    done = restore(monday, manifest, {"a": tmp_path / "b"}, Wanted(above_token=token))
+    assert (done.recovery_number, done.noted) == (2, True)
+    assert read_mark(tmp_path / "b").number == 2
+
+
+def test_s13_a_restore_that_broke_off_is_repeated_with_the_same_number(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing could start with it; noted is it before anything can."""
+    node.carry_out()
+    folder, manifest = taken(node, tmp_path / "backup")
+    target = {"a": tmp_path / "a"}
+    with monkeypatch.context() as broken:
+        broken.setattr(seed, "_copy_segment", _breaks)
+        with pytest.raises(OSError, match="no space"):
+            restore(folder, manifest, target, Wanted(1))
+    assert not (folder / RESTORED).exists()
+    begun: list[bool] = []
+    noting = restoring._note
+
+    def note(at: Path, number: int) -> bool:
+        begun.append((tmp_path / "a" / UNFINISHED).exists())
+        return noting(at, number)
+
+    monkeypatch.setattr(restoring, "_note", note)
+    assert restore(folder, manifest, target, Wanted(1)).noted
+    assert begun == [True], "noted before a node could start"
+    assert (folder / RESTORED).read_text() == "1\n"
+
+
+def _breaks(*_: object, **__: object) -> None:
+    raise OSError(28, "no space")
 
 
 def test_s24_a_backup_waits_until_the_node_has_made_its_checkpoint(node: Node) -> None:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import grpc
 import pytest
 
+from harness.twins import twin_files
 from holdfast.coordinator.model.access import Revocation
 from holdfast.coordinator.model.events import LevelRaised, RevocationsChanged
+from holdfast.raft.fingerprints import fingerprints_in
 from holdfast.server.access import revocations
 from holdfast.server.rpc.errors import OUTCOME_KEY, RETRY_KEY
 from holdfast.server.security.certificates import issue, make_authority
-from holdfast.server.security.client_port import fingerprint_of
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import events_pb2 as ev
@@ -46,11 +47,13 @@ class Client(NamedTuple):
 
 
 class World(NamedTuple):
-    """A node with TLS, and two of its callers."""
+    """A node with TLS, and its callers."""
 
     node: Served
     thief: Client
     honest: Client
+    twin: Client
+    """The thief with the same certificate in its other form."""
 
     def revoke(self, *revoked: Revocation, lifted: tuple[str, ...] = ()) -> None:
         """Have the node apply the event, as any of its peers does."""
@@ -64,16 +67,20 @@ async def world(folder: Path) -> AsyncIterator[World]:
     tls = issue(authority, folder / "node", "node-1", "holdfast://c/node/node-1", ["127.0.0.1"])
     async with served(tls=tls) as node:
         node.replica.slip_in("", LevelRaised(2))
+        shown = {
+            name: issue(authority, folder / name, name, f"holdfast://client/{name}", [])
+            for name in ("thief", "honest")
+        }
+        shown["twin"] = twin_files(shown["thief"], folder / "twin")
         clients = []
-        for name in ("thief", "honest"):
-            own = issue(authority, folder / name, name, f"holdfast://client/{name}", [])
+        for own in shown.values():
             pem = own.certificate.read_bytes()
             credentials = grpc.ssl_channel_credentials(
                 tls.ca.read_bytes(), own.key.read_bytes(), pem
             )
             channel = grpc.aio.secure_channel(node.secure_address, credentials)
             stubs = (GroupServiceStub(channel), AdminServiceStub(channel), LogServiceStub(channel))
-            clients.append(Client(fingerprint_of(pem), channel, *stubs))
+            clients.append(Client(fingerprints_in(pem)[0], channel, *stubs))
         try:
             yield World(node, *clients)
         finally:
@@ -111,6 +118,33 @@ def test_new_calls_are_refused_with_a_sentence_until_it_is_lifted(
 
             each.revoke(lifted=(each.thief.fingerprint,))
             await each.thief.admin.ListGroups(a.ListGroupsRequest())
+
+    asyncio.run(story())
+
+
+def test_the_twin_of_a_revoked_certificate_is_refused_and_what_it_has_open_ends(
+    tmp_path: Path,
+) -> None:
+    """A thief makes it without the authority; the sentence has the number on the list (ADR 46)."""
+
+    async def story() -> None:
+        async with world(tmp_path) as each:
+            assert each.twin.fingerprint != each.thief.fingerprint
+            watch = each.twin.log.Watch(lg.WatchRequest())
+            await watch.read()
+
+            each.revoke(Revocation(each.thief.fingerprint, reason="stolen laptop"))
+
+            assert (await ended(watch))[0] is UNAUTHENTICATED
+            call = each.twin.admin.ListGroups(a.ListGroupsRequest())
+            status, sentence, _ = await ended(call)
+            assert status is UNAUTHENTICATED
+            assert each.thief.fingerprint in sentence
+            await each.honest.admin.ListGroups(a.ListGroupsRequest())
+
+            each.revoke(Revocation(each.twin.fingerprint), lifted=(each.thief.fingerprint,))
+            refused = each.thief.admin.ListGroups(a.ListGroupsRequest())
+            assert (await ended(refused))[0] is UNAUTHENTICATED, "nor the one whose twin is revoked"
 
     asyncio.run(story())
 
@@ -190,6 +224,9 @@ def test_a_call_revokes_and_shows_it_and_never_its_own_certificate(tmp_path: Pat
             assert both.error_code == e.ERROR_CODE_INVALID_REQUEST
             assert "this call was made with" in both.holdfast.message
             assert not each.node.replica.state.revocations
+            mine = ev.Revocation(fingerprint=each.thief.fingerprint)
+            twin = await each.twin.admin.AlterRevocations(a.AlterRevocationsRequest(revoked=[mine]))
+            assert twin.error_code == e.ERROR_CODE_INVALID_REQUEST, "its twin's would go with it"
 
             done = await each.honest.admin.AlterRevocations(
                 a.AlterRevocationsRequest(revoked=[other])

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtensionOID
 
+from harness.twins import twin_files
+from holdfast.raft.fingerprints import fingerprints_in
 from holdfast.raft.transport.peer_names import node_uri, old_node_uri
 from holdfast.server.config.address import Address
 from holdfast.server.http import answering, port
@@ -18,14 +24,15 @@ from holdfast.server.http.answering import protocols
 from holdfast.server.http.pages import Answer, Page
 from holdfast.server.http.port import HttpPort, listen
 from holdfast.server.security.certificates import issue, make_authority
-from holdfast.server.security.client_port import fingerprint_of
 from holdfast.server.security.http_port import http_context
 from unit.server.http_calls import ask, client_context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+    from pathlib import Path
 
     from holdfast.server.config.node_config import Tls
+    from holdfast.server.security.certificates import Authority as CertificateAuthority
     from unit.server.http_calls import Reply
 
 HOSTS = ["127.0.0.1", "localhost"]
@@ -83,7 +90,7 @@ PAGES = {
 
 @asynccontextmanager
 async def serving(
-    tls: Tls | None, refused: Callable[[str], str] = lambda _: ""
+    tls: Tls | None, refused: Callable[[Iterable[str]], str] = lambda _: ""
 ) -> AsyncIterator[int]:
     """The pages on a port of this machine."""
     listening = listen(Address("127.0.0.1", 0))
@@ -103,7 +110,7 @@ def answer_to(
     *,
     method: str = "GET",
     extra: str = "",
-    refused: Callable[[str], str] = lambda _: "",
+    refused: Callable[[Iterable[str]], str] = lambda _: "",
 ) -> Reply:
     """The answer of a port with TLS to one request."""
 
@@ -124,7 +131,9 @@ def answer_without_tls(path: str) -> Reply:
 
 
 def test_a_probe_needs_no_certificate(party: Party) -> None:
-    assert answer_to(party, "/open").body == "seen\n"
+    seen = answer_to(party, "/open")
+    assert seen.body == "seen\n"
+    assert "Server: holdfast\r\n" in f"{seen.head}\r\n"
 
 
 def test_a_client_sees_everything(party: Party) -> None:
@@ -152,18 +161,58 @@ def test_a_certificate_of_a_node_is_no_client_s(party: Party, kind: str) -> None
     assert answer_to(party, "/open", getattr(party, kind)).status == 200
 
 
-def test_a_revoked_certificate_sees_no_more_than_none(party: Party) -> None:
-    own = fingerprint_of(party.client.certificate.read_bytes())
+def test_a_revoked_certificate_sees_no_more_than_none(party: Party, tmp_path: Path) -> None:
+    own = fingerprints_in(party.client.certificate.read_bytes())[0]
     revoked = {own: "it is revoked: stolen"}
 
-    def refused(shown: str) -> str:
-        return revoked.get(shown, "")
+    def refused(shown: Iterable[str]) -> str:
+        return next((revoked[each] for each in shown if each in revoked), "")
 
     closed = answer_to(party, "/closed", party.client, refused=refused)
     assert (closed.status, closed.body) == (401, "it is revoked: stolen\n")
+    twin = twin_files(party.client, tmp_path / "twin")
+    assert answer_to(party, "/closed", twin, refused=refused).status == 401, "its twin neither"
     assert answer_to(party, "/open", party.client, refused=refused).status == 200
     revoked.clear()
     assert answer_to(party, "/closed", party.client, refused=refused).status == 200
+
+
+def test_a_certificate_whose_names_are_no_text_ends_its_connection_without_a_line_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library reads the names of what is shown; a client must not fill the node's log."""
+    authority = make_authority("c")
+    node = issue(authority, tmp_path / "node", "node-1", "holdfast://c/node/node-1", HOSTS)
+    client = issue(authority, tmp_path / "client", "c", "holdfast://client/c", [])
+    client.certificate.write_bytes(_with_names_of_no_text(authority, client))
+
+    async def asked() -> None:
+        async with serving(node) as number:
+            with suppress(OSError, IndexError):
+                await ask(number, "/open", client_context(node.ca, client))
+            assert (await ask(number, "/open", client_context(node.ca))).status == 200
+
+    uvloop.run(asked())
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+def _with_names_of_no_text(authority: CertificateAuthority, client: Tls) -> bytes:
+    """The certificate of a client whose URI is a byte that is no UTF-8."""
+    shown = x509.load_pem_x509_certificate(client.certificate.read_bytes())
+    names = x509.UnrecognizedExtension(
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"\x30\x03\x86\x01\xff"
+    )
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(shown.subject)
+        .issuer_name(shown.issuer)
+        .public_key(shown.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(shown.not_valid_before_utc)
+        .not_valid_after(shown.not_valid_after_utc)
+        .add_extension(names, critical=False)
+    )
+    return builder.sign(authority.key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
 def test_a_certificate_of_another_authority_gets_no_answer_at_all(party: Party) -> None:
@@ -216,7 +265,9 @@ def test_the_port_only_shows(party: Party) -> None:
 def test_a_request_with_a_large_head_is_refused(
     party: Party, extra: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert answer_to(party, "/open", extra=extra).status == 400
+    refused = answer_to(party, "/open", extra=extra)
+    assert refused.status == 400
+    assert "Server: holdfast\r\n" in refused.head, "no stranger is told what it is made of"
     assert caplog.records == []  # or strangers would fill the log
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from harness.no_copies import NoCopies
 from holdfast.coordinator.model.access import DENY
+from holdfast.runtime.backup.source import BadOffset
 from holdfast.v1.backup_pb2 import ReadBackupRequest, ReadBackupResponse
 from holdfast.v1.backup_pb2_grpc import BackupServiceStub
 from unit.server.nodes import served
@@ -51,5 +52,26 @@ def test_a_file_is_read_no_further_once_the_right_is_gone() -> None:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await _to_its_end(reading)
             assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+
+    asyncio.run(story())
+
+
+class _Ended(NoCopies):
+    """A file that is shorter than what is asked for."""
+
+    async def read(self, piece: Piece) -> AsyncIterator[bytes]:
+        raise BadOffset(f"it is {piece.offset}, and the file has 7 bytes")
+        yield b""
+
+
+def test_an_offset_behind_the_end_of_a_file_is_wrong_usage() -> None:
+    async def story() -> None:
+        async with served() as node:
+            node.node._backups._copies = _Ended()
+            asked = ReadBackupRequest(offset=(1 << 64) - 1)
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await BackupServiceStub(node.channel).ReadBackup(asked, timeout=20).read()
+            assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+            assert "the file has 7 bytes" in str(caught.value.details())
 
     asyncio.run(story())

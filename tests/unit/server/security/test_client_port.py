@@ -84,8 +84,11 @@ def test_a_certificate_without_a_name_is_known_by_its_sha_256() -> None:
 
 
 def test_no_certificate_is_anonymous_or_another_certificate_without_a_name() -> None:
-    """A cluster that began without TLS has `anonymous` for its administrator."""
-    for name in (ANONYMOUS, "certificate:ab"):
+    """A cluster that began without TLS has `anonymous` for its administrator.
+
+    Nor is one everybody (`*`), to whom a grant to this one would then be.
+    """
+    for name in (ANONYMOUS, "*", "certificate:ab"):
         assert principal_of(certificate(name)) == f"certificate:{name}"
 
 

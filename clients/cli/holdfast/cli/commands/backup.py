@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.options import as_json, asks_cluster, finds_cluster
+from holdfast.cli.options import as_json, asks_cluster, finds_cluster, recovery_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,23 +83,25 @@ def verify(find: Callable[[], Target], directory: Path, *, report: bool, as_json
     metavar="NODE=DIR",
     help="A node and its empty data directory (node.data_dir); once for each node.",
 )
-@click.option(
-    "--recovery-number",
-    type=click.IntRange(1),
-    help="Above every one that the cluster ever had; default: the next one.",
-)
+@recovery_number
 @as_json
 def restore(
-    directory: Path, targets: tuple[str, ...], recovery_number: int | None, *, as_json: bool
+    directory: Path,
+    targets: tuple[str, ...],
+    number: int | None,
+    above_token: int | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Make the data directories of a cluster's nodes from a backup, while none of them runs.
 
     The cluster keeps its id and goes on from the backup's position: what happened after it is lost.
     The first leader raises the recovery number, so that fencing tokens are above all that were ever
-    given out, and every member joins anew. Name all nodes, or at least a majority of them; others
-    start with `holdfast node --rebuild` once the majority serves. Nodes whose data is from before
-    the restore are refused by the restored ones.
+    given out, and every member joins anew. Only you can know of other restores, so the number has
+    to be given; without it the command says what the backup knows. Name all nodes, or at least a
+    majority of them; others start with `holdfast node --rebuild` once the majority serves. Nodes
+    whose data is from before the restore are refused by the restored ones.
     """
     from holdfast.cli.offline import backup_restore  # noqa: PLC0415 - needs the [server] extra
 
-    backup_restore.restore(directory, targets, recovery_number, as_json=as_json)
+    backup_restore.restore(directory, targets, number, above_token, as_json=as_json)

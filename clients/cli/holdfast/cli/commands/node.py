@@ -12,6 +12,8 @@ from typing import Final
 
 import click
 
+from holdfast.cli.options import recovery_number
+
 _CHANGES: Final = ("add", "promote", "remove", "replace")
 """The commands of `nodes.changes`."""
 _file = click.Path(path_type=Path)
@@ -88,11 +90,7 @@ def node(
     metavar="NODE=DIR",
     help="Another node and its empty data directory; so many that they are a majority together.",
 )
-@click.option(
-    "--recovery-number",
-    type=click.IntRange(1),
-    help="Above every one that the cluster ever had; default: the next one.",
-)
+@recovery_number
 @click.option(
     "--yes-i-lost-the-majority",
     "confirmed",
@@ -102,7 +100,8 @@ def node(
 def recover(
     file: Path,
     seeds: tuple[str, ...],
-    recovery_number: int | None,
+    number: int | None,
+    above_token: int | None,
     confirmed: str | None,
     *,
     from_survivor: bool,
@@ -116,4 +115,4 @@ def recover(
     del from_survivor  # it is required: nobody recovers by accident
     from holdfast.cli.commands import node_recover  # noqa: PLC0415 - needs the [server] extra
 
-    node_recover.recover(file, seeds, recovery_number, confirmed)
+    node_recover.recover(file, seeds, number, above_token, confirmed)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.ending import fail
-from holdfast.cli.offline.backup_restore import nodes_and_directories
+from holdfast.cli.offline.backup_restore import nodes_and_directories, number_wanted
 from holdfast.cli.render.speaking import say, say_lines
-from holdfast.runtime.backup.survivor import Owner, Recovered
+from holdfast.runtime.backup.survivor import Owner, Recovered, known_number
 from holdfast.runtime.backup.survivor import recover as recover_from
 from holdfast.server.config.node_config import ConfigError, NodeConfig, load
 from holdfast.storage.errors import StorageError
@@ -21,17 +21,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def recover(file: Path, seeds: Sequence[str], number: int | None, confirmed: str | None) -> None:
+def recover(
+    file: Path,
+    seeds: Sequence[str],
+    number: int | None,
+    above_token: int | None,
+    confirmed: str | None,
+) -> None:
     """Recover, and say what may be lost."""
+    wanted = number_wanted(number, above_token)
     try:
         config = load(file, os.environ, ())
     except ConfigError as error:
         fail(str(error))
     targets = nodes_and_directories("--seed", seeds)
     _check_majority(config, targets)
+    if not wanted.said:
+        _warn_of_the_number(config.data_dir)
     _confirm(config, confirmed)
     try:
-        done = recover_from(config.data_dir, Owner(config.cluster_id, config.name), targets, number)
+        done = recover_from(config.data_dir, Owner(config.cluster_id, config.name), targets, wanted)
     except StorageError as error:
         fail(str(error))
     except OSError as error:
@@ -55,6 +64,20 @@ def _check_majority(config: NodeConfig, targets: Mapping[str, Path]) -> None:
             f"{needed} of {len(names)} nodes have to go on together, and {len(targets) + 1} would: "
             "name the empty data directories of others with --seed NODE=DIR. Nothing was changed"
         )
+
+
+def _warn_of_the_number(data: Path) -> None:
+    """Say which recovery number is taken, and when it is the wrong one (S13, ADR 45)."""
+    try:
+        known = known_number(data)
+    except (OSError, StorageError):
+        return  # that it cannot be read is told when it is opened
+    say(
+        f"This disk knows recovery number {known}, so the cluster goes on with {known + 1}. If it "
+        "was ever restored, or recovered from another disk, that number may have been used: end "
+        "here, and give --recovery-number, one above all that there were, or --above-token, the "
+        "highest fencing token that a store has seen."
+    )
 
 
 def _confirm(config: NodeConfig, confirmed: str | None) -> None:

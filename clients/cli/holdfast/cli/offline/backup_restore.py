@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.ending import fail, print_json
-from holdfast.cli.render.speaking import say_lines
+from holdfast.cli.render.speaking import say, say_lines
 from holdfast.cli.render.times import instant
 from holdfast.runtime.backup import restore as restoring
 from holdfast.runtime.backup.manifest import BackupFlawed, load_manifest
+from holdfast.runtime.backup.recovery_numbers import Wanted
 from holdfast.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -20,12 +21,20 @@ if TYPE_CHECKING:
     from holdfast.runtime.backup.manifest import BackupManifest
 
 
-def restore(directory: Path, targets: Sequence[str], number: int | None, *, as_json: bool) -> None:
+def restore(
+    directory: Path,
+    targets: Sequence[str],
+    number: int | None,
+    above_token: int | None,
+    *,
+    as_json: bool,
+) -> None:
     """Restore a backup, and say what may be lost."""
+    wanted = number_wanted(number, above_token)
     nodes = nodes_and_directories("--to", targets)
     try:
         manifest = load_manifest(directory)
-        done = restoring.restore(directory, manifest, nodes, number)
+        done = restoring.restore(directory, manifest, nodes, wanted)
     except (BackupFlawed, StorageError) as error:
         fail(str(error))
     except OSError as error:
@@ -38,6 +47,22 @@ def restore(directory: Path, targets: Sequence[str], number: int | None, *, as_j
         print_json(_plain(manifest, nodes, done))
     else:
         say_lines(_told(manifest, nodes, done))
+    if not done.noted:
+        say(
+            f"the recovery number {done.recovery_number} could not be noted in {directory}: keep "
+            "it, for the next restore needs a higher one",
+            err=True,
+        )
+
+
+def number_wanted(number: int | None, above_token: int | None) -> Wanted:
+    """Read what the two options say. Raises UsageError for both."""
+    if number is not None and above_token is not None:
+        raise click.UsageError(
+            "--recovery-number and --above-token say the same: the number of a token is above the "
+            "token's. Give one of them"
+        )
+    return Wanted(number, above_token)
 
 
 def nodes_and_directories(option: str, targets: Sequence[str]) -> dict[str, Path]:
@@ -64,6 +89,7 @@ def _plain(
         "chain": manifest.chain,
         "wall_time_ms": manifest.wall_time_ms,
         "recovery_number": done.recovery_number,
+        "noted": done.noted,
         "records": done.records,
         "nodes": {node: str(path) for node, path in nodes.items()},
     }

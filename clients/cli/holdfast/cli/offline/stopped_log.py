@@ -14,6 +14,7 @@ from holdfast.runtime.event_log.offline import Unsealed, unsealed
 from holdfast.storage.codec.event_codec import CodecError
 from holdfast.storage.directory.check import STATE_FOLDER
 from holdfast.storage.directory.data_directory import SEGMENTS_FOLDER
+from holdfast.storage.directory.recovery_mark import read_mark
 from holdfast.storage.errors import StorageError
 from holdfast.storage.segments.held_log import held_log
 from holdfast.storage.segments.log_check import NodeLog, check_node, compare
@@ -48,9 +49,14 @@ def verify(folders: Sequence[Path], *, as_json: bool) -> None:
     flaws = [flaw for each in logs for flaw in each.flaws[:FLAWS_MAX]]
     flaws += compare([each for each in logs if not each.flaws])
     if as_json:
-        print_json({"nodes": [_plain(each) for each in logs], "flaws": [str(f) for f in flaws]})
+        nodes = [
+            {**_plain(each), "recovery_number": _recovery_number(folder)}
+            for each, folder in zip(logs, folders, strict=True)
+        ]
+        print_json({"nodes": nodes, "flaws": [str(f) for f in flaws]})
     else:
-        summaries = [_summary(*each) for each in zip(logs, folders, strict=True)]
+        numbers = map(_recovery_number, folders)
+        summaries = [_summary(*each) for each in zip(logs, folders, numbers, strict=True)]
         say_lines([*summaries, *(f"  - {flaw}" for flaw in flaws)])
     if flaws:
         fail(f"the log is NOT as it was written: {len(flaws)} flaws, listed above")
@@ -103,14 +109,23 @@ def _plain(each: NodeLog) -> dict[str, Any]:
     }
 
 
-def _summary(each: NodeLog, folder: Path) -> str:
+def _recovery_number(folder: Path) -> int:
+    """Return the number of the restore that a data directory comes from; 0: of none."""
+    try:
+        return read_mark(folder).number
+    except (StorageError, OSError) as error:
+        fail(str(error))
+
+
+def _summary(each: NodeLog, folder: Path, recovery_number: int) -> str:
     if not each.hashes:
         return f"{each.node}: no records{_hint(folder)}"
     first, last = min(each.hashes), max(each.hashes)
     kind = "the whole log" if each.whole else "not from the first record on"
     if each.whole and each.cut is not None:
         kind = f"all behind the checkpoint at {each.cut.index}.{each.cut.ordinal}"
+    restored = f", recovery number {recovery_number}" if recovery_number else ""
     return (
         f"{each.node}: {len(each.hashes)} records from {first.index}.{first.ordinal} to "
-        f"{last.index}.{last.ordinal} ({kind}), {len(each.flaws)} flaws"
+        f"{last.index}.{last.ordinal} ({kind}), {len(each.flaws)} flaws{restored}"
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.coordinator.model.text import truncate
 from holdfast.raft.membership import AddLearner, ClusterNode, Promote, Remove
 from holdfast.server.config.address import parse_address
 from holdfast.server.config.node_config import NAME_MAX
@@ -52,6 +53,12 @@ class NodeCalls:
 def _new_node(request: a.AddNodeRequest) -> ClusterNode:
     """Read a node; raises CallFailed for a name or an address that no node can have."""
     name = _name(request.name)
+    if not name.isprintable() or "/" in name:  # one that is there can be removed all the same
+        raise malformed(
+            "name",
+            f"{truncate(name)!r} is no name for a node: it names folders and stands in lines of "
+            "logs, so it has characters that can be printed, and no slash",
+        )
     return ClusterNode(
         name,
         peer_address=_address("peer_address", request.peer_address),
@@ -67,6 +74,9 @@ def _name(name: str) -> str:
 
 def _address(field: str, text: str) -> str:
     try:
-        return str(parse_address(limits.text(field, text)))
+        address = parse_address(limits.text(field, text))
     except ValueError as error:
         raise malformed(field, str(error)) from error
+    if not address.port:
+        raise malformed(field, f"{truncate(text)!r} has port 0, at which no node can be reached")
+    return str(address)

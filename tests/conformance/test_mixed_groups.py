@@ -223,6 +223,8 @@ def test_q12_the_last_member_of_the_heartbeat_protocol_leaves(start_core: Start)
     talk = start_core(T)
     x = classic_group(talk)
     talk.join("~a")
+    assert x.join() == "NONE"
+    assert (x.generation, owned(x.sync())) == (2, [0])
     talk.leave("~a")
 
     assert talk.described()["error_code"] == "GROUP_ID_NOT_FOUND"

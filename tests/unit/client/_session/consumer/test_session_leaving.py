@@ -316,6 +316,17 @@ def test_t17_it_joins_again_only_when_on_lost_has_returned() -> None:
     assert owned_in(driver.beat) == []
 
 
+def test_t17_a_fence_in_between_does_not_say_that_the_program_works() -> None:
+    driver = working()
+    began = driver.now
+    driver.next_beat()
+    driver.refuse(FENCED_MEMBER_EPOCH)
+    driver.accept(2, 0)
+    driver.unchanged(2)
+    beating_until(driver, began + WORK_MS)
+    assert driver.is_in(State.LEAVING)
+
+
 def test_t17_another_subscription_does_not_say_that_the_program_works() -> None:
     driver = working()
     beating_until(driver, driver.now + WORK_MS)

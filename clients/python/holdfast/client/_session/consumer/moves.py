@@ -41,7 +41,8 @@ class Moves(Parts):
         self._to(what)
         self.error = None
         self._instance_wait.over()
-        self._work.works(now_ms)
+        if what is Input.SUBSCRIBED:
+            self._work.works(now_ms)
         self._beats.at_once(now_ms + in_ms)
 
     def _release_own_place(self, now_ms: int) -> None:

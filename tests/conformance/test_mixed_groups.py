@@ -223,6 +223,7 @@ def test_q12_the_last_member_of_the_heartbeat_protocol_leaves(start_core: Start)
     talk = start_core(T)
     x = classic_group(talk)
     talk.join("~a")
+    assert x.join() == "NONE"
     talk.leave("~a")
 
     assert talk.described()["error_code"] == "GROUP_ID_NOT_FOUND"

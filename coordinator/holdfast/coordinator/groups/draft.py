@@ -110,11 +110,13 @@ class Draft:
         self.deferred.append(Deferred(*told, finish))
 
     def close(self) -> None:
-        """Finish what waits for the batch to close, in order."""
+        """Finish what waits for the batch to close, in order; then serve on as before."""
+        served = self._command, self._principal, self._request_id
         for command, principal, request_id, finish in self.deferred:
             self.serve(command, principal, request_id)
             finish()
         self.deferred.clear()
+        self.serve(*served)
 
     def decision(self) -> Decision:
         """Return what was chosen so far."""

@@ -7,8 +7,8 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.coordinator.groups.assignment_bytes import partitions
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.projections.assignment_bytes import partitions
 from holdfast.v1.group_pb2 import ConsumerProtocolAssignment, ConsumerProtocolTopicPartitions
 
 OWNED = st.lists(

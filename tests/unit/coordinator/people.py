@@ -69,6 +69,10 @@ class World:
         return self.core.answers.pop(self.calls, None)
 
 
+def _share(numbers: tuple[int, ...]) -> bytes:
+    return written((TopicPartitions("t", numbers),))
+
+
 @dataclass
 class Classic:
     """An eager client of the classic protocol."""
@@ -118,28 +122,21 @@ class Classic:
 
     def sync(self, joined: JoinReply) -> SyncReply | None:
         """Ask for the assignment; a group leader gives each partition to somebody first."""
-        names = [each.member_id for each in joined.members]
-        shares = {
-            name: tuple(range(at, self.world.count, len(names))) for at, name in enumerate(names)
-        }
-        command = SyncGroup(
-            self.world.caller(),
-            GROUP,
-            self.generation,
-            self.id,
-            self.instance,
-            "consumer",
-            "range",
-            tuple(
-                Assigned(name, written((TopicPartitions("t", it),))) for name, it in shares.items()
-            ),
-        )
+        names, count = [each.member_id for each in joined.members], self.world.count
+        shares = {name: range(at, count, len(names)) for at, name in enumerate(names)}
+        given = [Assigned(name, _share(tuple(numbers))) for name, numbers in shares.items()]
+        command = self.syncing(tuple(given))
         reply = self.world.ask(command)
         if reply is None:
             self.parked = command.caller.call
             return None
         assert isinstance(reply, SyncReply)
         return self.synced(reply)
+
+    def syncing(self, given: tuple[Assigned, ...]) -> SyncGroup:
+        """The sync of a member that gives these assignments out, if it leads."""
+        ids = (GROUP, self.generation, self.id, self.instance)
+        return SyncGroup(self.world.caller(), *ids, "consumer", "range", given)
 
     def synced(self, reply: SyncReply) -> SyncReply:
         if reply.error is None:

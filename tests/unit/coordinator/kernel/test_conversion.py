@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.coordinator.groups.assignment_bytes import written
+from holdfast.coordinator.model.commands import Heartbeat, TriggerRebalance
 from holdfast.coordinator.model.consumer_events import GroupConverted
 from holdfast.coordinator.model.events import Assigned, SettingChange
 from holdfast.coordinator.model.ids import TopicPartitions
@@ -15,7 +16,7 @@ from holdfast.coordinator.model.rejections import (
     RebalanceInProgress,
     UnsupportedVersion,
 )
-from unit.coordinator.mixed.people import (
+from unit.coordinator.people import (
     GROUP,
     REBALANCE_MS,
     SESSION_MS,
@@ -197,9 +198,7 @@ def test_a_released_instance_hands_its_tokens_over_to_the_other_protocol() -> No
     assert {a.tokens[each] for each in a.owned & held} <= {x.token}
 
 
-def _released(x: Classic):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a command
-    from holdfast.coordinator.model.commands import Heartbeat  # noqa: PLC0415
-
+def _released(x: Classic) -> Heartbeat:
     return Heartbeat(x.world.caller(), GROUP, x.generation, x.id, x.instance, release=True)
 
 
@@ -254,28 +253,14 @@ def test_a_partition_of_two_owners_is_not_converted() -> None:
 
 def _rejoin(world: World, x: Classic, y: Classic, shares: tuple[bytes, ...]) -> None:
     """Another generation, whose leader gives these assignments out."""
-    from holdfast.coordinator.model.commands import SyncGroup, TriggerRebalance  # noqa: PLC0415
-
     world.ask(TriggerRebalance(world.caller(), GROUP, ""))
     x.join()
     y.join()
     x.look()
     given = tuple(Assigned(*each) for each in zip((x.id, y.id), shares, strict=True))
     for one in (x, y):
-        leader = world.core.state.groups[GROUP].body.leader == one.id
-        told = given if leader else ()
-        world.ask(
-            SyncGroup(
-                world.caller(),
-                GROUP,
-                one.generation,
-                one.id,
-                one.instance,
-                "consumer",
-                "range",
-                told,
-            )
-        )
+        leads = world.core.state.groups[GROUP].body.leader == one.id
+        world.ask(one.syncing(given if leads else ()))
 
 
 def test_a_refused_heartbeat_converts_nothing() -> None:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from unit.coordinator.mixed.people import Classic, Consumer, World, settle
+from unit.coordinator.people import Classic, Consumer, World, settle
 
 STEPS, SEEDS = 40, 12
 PEOPLE = 3

@@ -134,7 +134,8 @@ class Core:
         """What is kept beside the state speaks of members that are there (S16)."""
         volatile, group = self.volatile[group_id], self.state.groups.get(group_id)
         members = group.body.members if group else {}
-        for kept in (volatile.joins, volatile.syncs, volatile.awaiting_sync, volatile.renewals):
+        of_classic = (volatile.joins, volatile.syncs, volatile.awaiting_sync)
+        for kept in (*of_classic, volatile.renewals, volatile.confirmed):
             assert set(kept) <= set(members)
         sessions = {key.member_id for key in volatile.armed if key.kind == "session"}
         waiting = {m for m, join in volatile.joins.items() if join.call} | set(volatile.syncs)

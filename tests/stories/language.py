@@ -64,11 +64,12 @@ def words(text: str) -> tuple[str, ...]:
 class Teller:
     """One story: a core, who calls it, and what each caller knows."""
 
+    level = 1
+
     def __init__(self) -> None:
         self.core = Core()
-        self.core.submit(
-            FormCluster("story", (SettingChange("group.initial_rebalance_delay_ms", "0"),))
-        )
+        first = (SettingChange("group.initial_rebalance_delay_ms", "0"),)
+        self.core.submit(FormCluster("story", first, level=self.level))
         self._told: set[int] = set()
         self._calls: dict[int, tuple[str, str]] = {}
         self._member_ids: dict[str, str] = {}

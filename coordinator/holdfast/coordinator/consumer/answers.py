@@ -43,7 +43,7 @@ def beat(
             0,
             in_force.session_timeout_ms,
             member.profile.rebalance_timeout_ms,
-            member.predecessor_ms,
+            member.predecessor_ms if told else 0,
         ),
     )
 

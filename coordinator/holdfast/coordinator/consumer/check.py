@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from holdfast.coordinator.consumer import transitions
+from holdfast.coordinator.consumer import holdings, transitions
 from holdfast.coordinator.consumer.state import (
     RELEASED,
     ConsumerBody,
@@ -37,6 +37,7 @@ def check(group: ConsumerGroup) -> Iterator[str]:
         if member.member_id != member_id:
             yield f"S6: member {member.member_id!r} is kept as {member_id!r}"
         yield from _member(group, member)
+        yield from _more_than_meant(body, member)
     records: list[Stored] = [*body.members.values()]
     records += [*body.targets.values(), *body.regexes.values()]
     again = restored(body, records)
@@ -48,6 +49,9 @@ def check(group: ConsumerGroup) -> Iterator[str]:
         yield "O15: a partition has two owners"
     if not body.targets.keys() <= body.members.keys():
         yield "M5: somebody has a target who is no member"
+    meant = [place for each in body.targets.values() for place in holdings.pairs(each.partitions)]
+    if len(set(meant)) != len(meant):
+        yield "O8: two members are to own one partition, so one of them would wait for ever"
 
 
 def check_touched(
@@ -73,9 +77,22 @@ def _kept(body: ConsumerBody, member: Member) -> Iterator[str]:
         yield f"C1: instance {instance!r} is not said to be {who}, who holds it"
     if (member.member_id in body.settled) != is_settled(body, member):
         yield f"O1: {who} is counted as settled, or is not, against what it owns"
+    yield from _more_than_meant(body, member)
     for place in _all(member):
         if body.owners.get(place) != member.member_id:
             yield f"O15: {place.topic}-{place.partition} is not said to be of {who}, who owns it"
+
+
+def _more_than_meant(body: ConsumerBody, member: Member) -> Iterator[str]:
+    """Check that who need not move keeps nothing from others, who would wait for it for ever."""
+    if not is_settled(body, member):
+        return
+    target = body.targets.get(member.member_id)
+    kept = holdings.pairs(member.owned) - holdings.pairs(
+        () if target is None else target.partitions
+    )
+    if kept:
+        yield f"O8: {member.member_id!r} rests, and owns {sorted(kept)[:3]} that others are to own"
 
 
 def _all(member: Member) -> Iterator[TopicPartition]:

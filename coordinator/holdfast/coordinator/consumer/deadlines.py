@@ -14,6 +14,7 @@ from holdfast.coordinator.model.volatile import REBALANCE, SESSION, SYNC, Deadli
 def fired(draft: Draft, command: DeadlineFired) -> None:
     """Act on a deadline, or drop it: one with another arming number was armed anew or cancelled."""
     key = command.key
+    draft.settle(key.member_id)
     if draft.volatile.armed.get(key) != command.arming:
         return
     seen = draft.volatile.renewals.get(key.member_id, 0)

@@ -98,7 +98,7 @@ def _subscribed(group: ConsumerGroup, event: MemberSubscribed, record: Record) -
         if was.instance_id != event.instance_id:
             raise InvariantBroken("H4", f"member {event.member_id!r} is another instance now")
         made = was._replace(profile=event.profile, classic=event.classic)
-    body = _counted(body, was.profile if was else _NOBODY, event.profile)
+    body = recounted(body, was.profile if was else _NOBODY, event.profile)
     return _with_body(group, _put(_spoken(body, was, made), made))
 
 
@@ -110,15 +110,15 @@ def _bound(body: ConsumerBody, event: MemberSubscribed) -> ConsumerBody:
     return body._replace(instances=body.instances.set(event.instance_id, event.member_id))
 
 
-def _counted(body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile) -> ConsumerBody:
+def recounted(body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile) -> ConsumerBody:
     """Count what members want; an expression that nobody has any more is forgotten (K-P7)."""
-    regex_users = _recounted(body.regex_users, _some(old.regex), _some(new.regex))
+    regex_users = _with_others(body.regex_users, _some(old.regex), _some(new.regex))
     forgotten = old.regex and old.regex not in regex_users
     return body._replace(
-        topic_users=_recounted(body.topic_users, old.topics, new.topics),
+        topic_users=_with_others(body.topic_users, old.topics, new.topics),
         regex_users=regex_users,
         regexes=body.regexes.remove(old.regex) if forgotten else body.regexes,
-        assignor_users=_recounted(
+        assignor_users=_with_others(
             body.assignor_users, _some(old.server_assignor), _some(new.server_assignor)
         ),
     )
@@ -134,7 +134,7 @@ def _spoken(body: ConsumerBody, old: Member | None, new: Member | None) -> Consu
         speaking = speaking.remove(old.member_id)
     if new is not None and now is not None:
         speaking = speaking.set(new.member_id, True)  # noqa: FBT003 - a set is a map to True
-    counts = _recounted(body.classic_protocols, protocol_names(was), protocol_names(now))
+    counts = _with_others(body.classic_protocols, protocol_names(was), protocol_names(now))
     return body._replace(classic_members=speaking, classic_protocols=counts)
 
 
@@ -142,7 +142,7 @@ def _some(name: str) -> tuple[str, ...]:
     return (name,) if name else ()
 
 
-def _recounted(
+def _with_others(
     counts: PMap[str, int], old: tuple[str, ...], new: tuple[str, ...]
 ) -> PMap[str, int]:
     """Return the counts with these names instead of those."""
@@ -172,7 +172,7 @@ def without(group: ConsumerGroup, member_ids: Iterable[MemberId]) -> ConsumerGro
     for member_id in member_ids:
         member = known(_with_body(group, body), member_id)
         instance = member.instance_id
-        body = _spoken(_counted(body, member.profile, _NOBODY), member, None)
+        body = _spoken(recounted(body, member.profile, _NOBODY), member, None)
         body = body._replace(
             members=body.members.remove(member_id),
             targets=body.targets.remove(member_id),

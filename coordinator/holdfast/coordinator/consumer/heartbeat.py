@@ -28,11 +28,12 @@ from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
 from holdfast.coordinator.model.consumer_events import MemberSubscribed
 from holdfast.coordinator.model.events import GroupCreated
 from holdfast.coordinator.model.levels import too_low
-from holdfast.coordinator.model.rejections import GroupIdNotFound, Rejection, UnknownMemberId
+from holdfast.coordinator.model.rejections import GroupIdNotFound, Rejection
 
 
 def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     """Answer a heartbeat, at once or as the batch closes."""
+    _settle(draft, command)
     error = validation.of_heartbeat(draft, command) or _refusal(draft, command)
     if error is not None:
         draft.answer(command.caller.call, answers.refused(error))
@@ -42,6 +43,16 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
         leave.goodbye(draft, command)
     else:
         _accept(draft, command)
+
+
+def _settle(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
+    """Finish what a member said before in this batch, if this may end it, or take its place."""
+    if command.member_epoch < JOINING:
+        draft.settle(command.member_id)
+    elif command.instance_id is not None and draft.found is not None:
+        holder = draft.found.body.instances.get(command.instance_id)
+        if holder is not None and holder != command.member_id:
+            draft.settle(holder)
 
 
 def _refusal(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
@@ -87,7 +98,7 @@ def _accept(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     epochs.raise_for(draft, change)
     regexes.refresh(draft, was)
     if target.is_due(draft) or draft.deferred:
-        draft.defer(lambda: _close(draft, command, before, change))
+        draft.defer(command.member_id, lambda: _close(draft, command, before, change))
     else:
         _answer(draft, command, before, change)
 
@@ -98,11 +109,10 @@ def _close(
     before: Member | None,
     change: subscription.Change,
 ) -> None:
-    """Answer a heartbeat that waited for the batch to close."""
-    if draft.found is None or command.member_id not in draft.group.body.members:
-        error = UnknownMemberId(command.member_id)  # it went within the batch
-        draft.answer(command.caller.call, answers.refused(error))
-        return
+    """Answer a heartbeat that waited for the batch to close.
+
+    Its member is still there: what ends a member finishes first what it said before.
+    """
     if target.is_due(draft):
         target.compute(draft)
     _answer(draft, command, before, change)

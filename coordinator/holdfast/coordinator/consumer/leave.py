@@ -74,6 +74,7 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
         return LeaveReply(error)
     going: dict[MemberId, bool] = {}  # in order, and whether its own id was named
     if command.everyone or command.prefix:
+        draft.close()
         results = _unnamed(draft.group, command, going)
     else:
         results = tuple(_leave_one(draft, command, entry, going) for entry in command.members)
@@ -100,8 +101,10 @@ def _leave_one(
     draft: Draft, command: LeaveGroup, entry: LeavingMember, going: dict[MemberId, bool]
 ) -> MemberResult:
     """Find the member that an entry means (K-G4 to K-G12); the answer repeats what was asked."""
+    named = entry.member_id or draft.group.body.instances.get(entry.instance_id or "", "")
+    draft.settle(named)
     group: ConsumerGroup = draft.group
-    member_id = entry.member_id or group.body.instances.get(entry.instance_id or "", "")
+    member_id: MemberId = named
     error = identity.check(group, member_id, entry.instance_id)
     if error is None and member_id in going:
         error = UnknownMemberId(entry.member_id)  # K-G17

@@ -5,18 +5,31 @@ The bytes are estimates, as in `groups.usage`. Decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
-from holdfast.coordinator.consumer.state import ConsumerGroup, Holding, Member
+from holdfast.coordinator.cluster.settings import GroupSettings
+from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Holding, Member
 from holdfast.coordinator.groups.usage import MEMBER_BYTES, of_text, of_texts
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, JoinGroup, SyncGroup
+from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.ids import TopicName
+from holdfast.coordinator.model.member_profile import ConsumerProfile
 from holdfast.coordinator.model.usage import MORE, NEW, SAME, Growth
 
 HOLDING_BYTES: Final = 400
 """One topic of a member, with its target."""
 PARTITION_BYTES: Final = 250
 """One partition of a member: its grant, its place in the map of owners, and in the target."""
+TEXT_ON_LOG: Final = 3
+"""Beside a text on the log: its tag and length."""
+LIST_ON_LOG: Final = 10
+"""Beside the partitions of a topic in a target: tags and lengths."""
+NUMBER_ON_LOG: Final = 3
+"""One partition's number, below two millions."""
+MEMBER_ON_LOG: Final = 260
+"""One member in a target, without its partitions: the longest id, tags and lengths."""
 
 
 def of_member(member: Member) -> int:
@@ -35,9 +48,46 @@ def _held(holding: Holding) -> int:
     return HOLDING_BYTES + of_text(holding.topic) + size
 
 
-def named(topics: Iterable[str]) -> int:
-    """Return the bytes of names on the log."""
-    return sum(len(each.encode()) + 2 for each in topics)
+def said(profile: ConsumerProfile) -> int:
+    """Return the bytes of what a member wants, on the log."""
+    return sum(map(_named, profile.topics)) + _named(profile.regex)
+
+
+def said_by_all(body: ConsumerBody) -> int:
+    """Return the bytes of what all members want together."""
+    wanted = (*body.topic_users.items(), *body.regex_users.items())
+    return sum([users * _named(name) for name, users in wanted])
+
+
+def target_pool(in_force: GroupSettings) -> int:
+    """Return how many bytes a target may have on the log: of assignments, and of ids (S7)."""
+    return in_force.assignment_pool + in_force.max_size * MEMBER_ON_LOG
+
+
+def target_most(body: ConsumerBody, topics: Mapping[TopicName, TopicSize], members: int) -> int:
+    """Return how many bytes a target for so many members has at most, whatever the assignor.
+
+    A topic is named once for each member that gets some of it, a partition once.
+    """
+    size = MEMBER_ON_LOG * members
+    for name, users in _users(body).items():
+        found = topics.get(name)
+        if found is not None:
+            takers = min(users, found.num_partitions)
+            size += takers * (_named(name) + LIST_ON_LOG) + NUMBER_ON_LOG * found.num_partitions
+    return size
+
+
+def _users(body: ConsumerBody) -> Counter[TopicName]:
+    """Count how many members want each topic, by its name or by an expression, at most."""
+    users: Counter[TopicName] = Counter(dict(body.topic_users.items()))
+    for regex, found in body.regexes.items():
+        users.update(dict.fromkeys(found.topics, body.regex_users[regex]))
+    return users
+
+
+def _named(name: str) -> int:
+    return len(name.encode()) + TEXT_ON_LOG
 
 
 def growth(

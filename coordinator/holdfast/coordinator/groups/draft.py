@@ -46,8 +46,9 @@ class Mark(NamedTuple):
 
 
 class Deferred(NamedTuple):
-    """The rest of a command, and on whose behalf it is done."""
+    """The rest of a command, on whose behalf it is done, and of which member."""
 
+    member_id: MemberId
     command: str
     principal: Principal
     request_id: RequestId
@@ -104,19 +105,24 @@ class Draft:
         """Set the cause of the events that follow: this command of this caller."""
         self._command, self._principal, self._request_id = command, principal, request_id
 
-    def defer(self, finish: Callable[[], None]) -> None:
-        """Have the command that is served finished as the batch closes."""
+    def defer(self, member_id: MemberId, finish: Callable[[], None]) -> None:
+        """Have the command that is served, and that a member sent, finished as the batch closes."""
         told = self._command, self._principal, self._request_id
-        self.deferred.append(Deferred(*told, finish))
+        self.deferred.append(Deferred(member_id, *told, finish))
 
     def close(self) -> None:
-        """Finish what waits for the batch to close, in order; then serve on as before."""
+        """Finish what waits for the batch to close, in order."""
         served = self._command, self._principal, self._request_id
-        for command, principal, request_id, finish in self.deferred:
+        waiting, self.deferred = self.deferred, []
+        for _, command, principal, request_id, finish in waiting:
             self.serve(command, principal, request_id)
             finish()
-        self.deferred.clear()
         self.serve(*served)
+
+    def settle(self, member_id: MemberId) -> None:
+        """Finish what waits, if something of this member does: what follows comes after it."""
+        if any(each.member_id == member_id for each in self.deferred):
+            self.close()
 
     def decision(self) -> Decision:
         """Return what was chosen so far."""

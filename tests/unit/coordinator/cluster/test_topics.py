@@ -256,3 +256,23 @@ def test_s19_a_cluster_begins_at_the_level_that_all_who_form_it_can_run_at(desk:
 def test_s23_a_cluster_is_not_formed_with_settings_that_cannot_be(desk: Desk) -> None:
     with pytest.raises(InvariantBroken, match=r"group\.max_size"):
         desk.decide(topics.form, FormCluster("c1", (SettingChange("group.max_size", "0"),)))
+
+
+@pytest.mark.parametrize(("level", "created"), [(1, [0, 0]), (2, [3, 5])])
+def test_s3_a_topic_tells_from_level_2_on_when_it_was_created(
+    level: int, created: list[int], desk: Desk
+) -> None:
+    """K-M27: one that was deleted and made again is another one; to grow does not change it."""
+    desk.topics(other=1)
+    if level > 1:
+        desk.happened("", LevelRaised(level))
+    else:
+        desk.topics(another=1)
+    desk.topics(t=2)
+    first = desk.state.topics["t"]
+    desk.happened("", PartitionsAdded((TopicSize("t", 3),)), TopicsDeleted(("t",)))
+    desk.topics(t=3)
+
+    assert [first.created_index, desk.state.topics["t"].created_index] == created
+    desk.happened("", PartitionsAdded((TopicSize("t", 4),)))
+    assert desk.state.topics["t"] == TopicSize("t", 4, created[1])

@@ -84,7 +84,8 @@ def _release(draft: Draft, command: Heartbeat, member: Member) -> None:
         problem = "only a member with a group_instance_id can come back; leave the group instead"
         error = InvalidRequest("holdfast.release", problem)
     if error is None:
-        static_members.keep_place(draft, member, "S12")
+        draft.settle(member.member_id)
+        static_members.keep_place(draft, draft.group.body.members[member.member_id], "S12")
     now: Member = draft.group.body.members[member.member_id]
     draft.answer(command.caller.call, HeartbeatReply(error, told.grant(draft, now)))
 

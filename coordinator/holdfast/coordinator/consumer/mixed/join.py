@@ -30,7 +30,6 @@ from holdfast.coordinator.model.rejections import (
     InconsistentGroupProtocol,
     InvalidRequest,
     MemberIdRequired,
-    RebalanceInProgress,
     Rejection,
 )
 from holdfast.coordinator.model.replies import JoinReply
@@ -61,6 +60,7 @@ def _refusal(draft: Draft, command: JoinGroup) -> Rejection | None:
         or _unsupported(group, command)
         or _stranger(group, command)
         or _of_another(draft, command)
+        or _too_much(draft, command)
     )
 
 
@@ -93,6 +93,13 @@ def _of_another(draft: Draft, command: JoinGroup) -> Rejection | None:
     return identity.of_another(draft.state, draft.group, meant, command.caller.principal)
 
 
+def _too_much(draft: Draft, command: JoinGroup) -> InvalidRequest | None:
+    """Refuse topics with which the group would have more than it may (S7)."""
+    holder = static_members.holder_of(draft.group, command)
+    member_id = command.member_id if holder is None else holder.member_id
+    return subscription.beyond(draft, member_id, _profile(command))
+
+
 def _accept(draft: Draft, command: JoinGroup) -> None:
     """Take what a member says, and move it towards its target."""
     was = draft.group.body
@@ -101,7 +108,7 @@ def _accept(draft: Draft, command: JoinGroup) -> None:
     epochs.raise_for(draft, change)
     regexes.refresh(draft, was)
     if target.is_due(draft) or draft.deferred:
-        draft.defer(lambda: _close(draft, command, member_id, change))
+        draft.defer(member_id, lambda: _close(draft, command, member_id, change))
     else:
         _answer(draft, command, member_id, change)
 
@@ -116,6 +123,8 @@ def _placed(draft: Draft, command: JoinGroup) -> MemberId:
     old = static_members.holder_of(draft.group, command)
     if old is None:
         return command.fresh_member_id
+    draft.settle(old.member_id)
+    old = draft.group.body.members[old.member_id]
     if old.classic is not None and not old.released and _same_request(command, old.classic):
         return old.member_id
     profile = MemberProfile(
@@ -144,26 +153,29 @@ def _rebalance_ms(command: JoinGroup) -> int:
 def _update(draft: Draft, command: JoinGroup, member_id: MemberId) -> Change:
     """Note what a member says of itself; it wants the topics of its first protocol."""
     known: Member | None = draft.group.body.members.get(member_id)
-    new = ConsumerProfile(
+    request_id = command.caller.request_id
+    if known is not None:  # the request that made the member is the one that may come again
+        request_id = known.classic.request_id if known.classic is not None else ""
+    classic = ClassicProfile(command.session_timeout_ms, command.protocols, request_id)
+    return subscription.note(draft, member_id, command.instance_id, _profile(command), classic)
+
+
+def _profile(command: JoinGroup) -> ConsumerProfile:
+    """Return what a caller is; the service chooses the assignor."""
+    return ConsumerProfile(
         client_id=command.caller.client_id,
         client_host=command.caller.client_host,
         rack_id=command.rack_id,
         rebalance_timeout_ms=_rebalance_ms(command),
         topics=tuple(sorted(set(command.protocols[0].topics or ()))),
     )
-    request_id = command.caller.request_id
-    if known is not None:  # the request that made the member is the one that may come again
-        request_id = known.classic.request_id if known.classic is not None else ""
-    classic = ClassicProfile(command.session_timeout_ms, command.protocols, request_id)
-    return subscription.note(draft, member_id, command.instance_id, new, classic)
 
 
 def _close(draft: Draft, command: JoinGroup, member_id: MemberId, change: Change) -> None:
-    """Answer a join that waited for the batch to close."""
-    if draft.found is None or member_id not in draft.group.body.members:
-        refused = JoinReply(RebalanceInProgress(), member_id=member_id)  # it went within the batch
-        draft.answer(command.caller.call, refused)
-        return
+    """Answer a join that waited for the batch to close.
+
+    Its member is still there: what ends a member finishes first what it said before.
+    """
     if target.is_due(draft):
         target.compute(draft)
     _answer(draft, command, member_id, change)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer import usage
-from holdfast.coordinator.consumer.state import ConsumerGroup
+from holdfast.coordinator.consumer import evolve, usage
+from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup
 from holdfast.coordinator.consumer.targets import target
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
@@ -80,16 +80,63 @@ def said(command: ConsumerGroupHeartbeat, old: ConsumerProfile) -> ConsumerProfi
 
 def too_much(draft: Draft, command: ConsumerGroupHeartbeat) -> InvalidRequest | None:
     """Refuse a subscription with which the group would have more than it may (S7)."""
-    if not command.topics and not command.regex:
+    if command.topics is None and command.regex is None:
         return None
     group: ConsumerGroup | None = draft.found
-    users = group.body.regex_users if group else {}
-    if command.regex and command.regex not in users and len(users) >= REGEXES_MAX:
-        problem = f"the group has {len(users)} regular expressions, {REGEXES_MAX} are allowed"
-        return InvalidRequest("subscribed_topic_regex", problem)
-    most = settings.of(draft.state, draft.group_id).metadata_pool
-    size = usage.named(command.topics or ())
-    if size > most:
-        problem = f"{size} bytes of names, {most} are allowed"
-        return InvalidRequest("subscribed_topic_names", problem)
-    return None
+    known = None if group is None else group.body.members.get(command.member_id)
+    old = ConsumerProfile() if known is None else known.profile
+    return beyond(draft, command.member_id, said(command, old))
+
+
+def beyond(draft: Draft, member_id: MemberId, new: ConsumerProfile) -> InvalidRequest | None:
+    """Refuse what a member is to be, in either protocol, if it is too much with all the others."""
+    group: ConsumerGroup | None = draft.found
+    body = ConsumerBody() if group is None else group.body
+    known = body.members.get(member_id)
+    old = ConsumerProfile() if known is None else known.profile
+    if new.topics == old.topics and new.regex == old.regex:
+        return None
+    members = len(body.members) + (known is None)
+    return (
+        _too_many_regexes(body, old, new)
+        or _too_long(draft, body, old, new)
+        or _too_large(draft, body, old, new, members)
+    )
+
+
+def _too_many_regexes(
+    body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile
+) -> InvalidRequest | None:
+    users = body.regex_users
+    given_up = users.get(old.regex) == 1
+    if not new.regex or new.regex in users or len(users) - given_up < REGEXES_MAX:
+        return None
+    problem = f"the group has {len(users)} regular expressions, {REGEXES_MAX} are allowed"
+    return InvalidRequest("subscribed_topic_regex", problem)
+
+
+def _too_long(
+    draft: Draft, body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile
+) -> InvalidRequest | None:
+    """Check that what all members want can be written at once (S7)."""
+    pool = settings.of(draft.state, draft.group_id).metadata_pool
+    size = usage.said_by_all(body) - usage.said(old) + usage.said(new)
+    if size <= pool:
+        return None
+    most = f"{pool} (group.max_size x group.metadata_bytes_max)"
+    problem = f"all members together would name topics of {size} bytes, allowed are {most}"
+    return InvalidRequest("subscribed_topic_names", problem)
+
+
+def _too_large(
+    draft: Draft, body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile, members: int
+) -> InvalidRequest | None:
+    """Check that a target for all members can be written at once (S7)."""
+    pool = usage.target_pool(settings.of(draft.state, draft.group_id))
+    wanted = evolve.recounted(body, old, new)
+    size = usage.target_most(wanted, draft.state.topics, members)
+    if size <= pool:
+        return None
+    share = f"group.max_size x (group.assignment_bytes_max + {usage.MEMBER_ON_LOG})"
+    problem = f"a target for all members might have {size} bytes, allowed are {pool} ({share})"
+    return InvalidRequest("subscribed_topic_names", problem)

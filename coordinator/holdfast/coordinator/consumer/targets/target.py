@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.consumer import usage
 from holdfast.coordinator.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
 from holdfast.coordinator.consumer.state import NEVER, ConsumerBody, ConsumerGroup
 from holdfast.coordinator.consumer.targets import topics_digest
@@ -24,11 +25,21 @@ def is_due(draft: Draft) -> bool:
     The last one must be old enough (K-P15), but for the first since the group had members (K-P17).
     """
     group: ConsumerGroup = draft.group
-    if group.generation <= group.body.assignment_epoch:
+    if group.generation <= group.body.assignment_epoch or not _fits(draft):
         return False
     interval_ms = settings.of(draft.state, draft.group_id).consumer.assignment_interval_ms
     since_ms = group.body.target_ms
     return since_ms == NEVER or draft.state.log_time_ms >= since_ms + interval_ms
+
+
+def _fits(draft: Draft) -> bool:
+    """Return whether any target can be written (S7).
+
+    Subscriptions are refused before that; but topics may grow. Then members keep what they have.
+    """
+    group: ConsumerGroup = draft.group
+    most = usage.target_pool(settings.of(draft.state, draft.group_id))
+    return usage.target_most(group.body, draft.state.topics, len(group.body.members)) <= most
 
 
 def compute(draft: Draft) -> None:

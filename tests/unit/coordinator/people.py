@@ -86,10 +86,14 @@ class Classic:
     token: int = 0
     parked: int = 0
     """The number of its call that waits; 0: none."""
+    syncs: bool = True
+    """It goes on to sync after a join."""
 
-    def join(self, request_id: str = "") -> JoinReply | None:
-        """Give up everything and join; None: the join is parked."""
-        self.owned = frozenset()
+    def join(
+        self, request_id: str = "", owned: tuple[TopicPartitions, ...] = ()
+    ) -> JoinReply | None:
+        """Give up everything, or all but `owned`, and join; None: the join is parked."""
+        self.owned = frozenset(number for each in owned for number in each.partitions)
         command = JoinGroup(
             caller=self.world.caller(request_id),
             group_id=GROUP,
@@ -100,6 +104,7 @@ class Classic:
             protocol_type="consumer",
             protocols=(SUBSCRIPTION,),
             fresh_member_id=f"{self.name}-{self.world.calls}",
+            owned=owned,
         )
         reply = self.world.ask(command)
         if reply is None:
@@ -117,7 +122,8 @@ class Classic:
             return self.join()
         if reply.error is None:
             self.id, self.generation = reply.member_id, reply.generation
-            self.sync(reply)
+            if self.syncs:
+                self.sync(reply)
         return reply
 
     def sync(self, joined: JoinReply) -> SyncReply | None:

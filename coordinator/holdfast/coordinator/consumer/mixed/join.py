@@ -120,11 +120,11 @@ def _placed(draft: Draft, command: JoinGroup) -> MemberId:
     """
     if command.member_id:
         return command.member_id
-    old = static_members.holder_of(draft.group, command)
-    if old is None:
+    holder = static_members.holder_of(draft.group, command)
+    if holder is None:
         return command.fresh_member_id
-    draft.settle(old.member_id)
-    old = draft.group.body.members[old.member_id]
+    draft.settle(holder.member_id)
+    old: Member = draft.group.body.members[holder.member_id]
     if old.classic is not None and not old.released and _same_request(command, old.classic):
         return old.member_id
     profile = MemberProfile(

@@ -11,7 +11,6 @@ import pytest
 from conformance.in_process import InProcess
 from conformance.replayer import deviations, heartbeat_transcripts
 from conformance.talk import Talk
-from holdfast.coordinator.kernel import queries
 from property.test_kafka_consumer_model import PlayingConsumers
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ class Start(Protocol):
 def start_core() -> Iterator[Start]:
     """Begin a talk with the core, whose log must replay in the end."""
     cores: list[InProcess] = []
-    if not hasattr(queries, "describe_consumer_group"):
-        pytest.skip("the core does not speak the heartbeat protocol yet")
 
     def begin(
         topics: Mapping[str, int] = FOUR, config: Mapping[str, str] = MappingProxyType({})

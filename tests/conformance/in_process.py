@@ -8,7 +8,6 @@ from typing import Any
 from conformance.replayer import Completion
 from harness import consumer_json, kafka_json
 from harness.core import Core
-from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.coordinator.groups.group_type import Fetcher
 from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.model.commands import (
@@ -56,8 +55,7 @@ def setting(kafka_name: str, value: str) -> SettingChange:
 
 def profile(config: Mapping[str, str]) -> list[SettingChange]:
     """A transcript's configuration over the base profile, in our names."""
-    changes = [setting(*each) for each in {**BASE_PROFILE, **config}.items()]
-    return [change for change in changes if change.key in REGISTRY]
+    return [setting(*each) for each in {**BASE_PROFILE, **config}.items()]
 
 
 class InProcess:
@@ -212,13 +210,11 @@ class InProcess:
         return {"error_code": "NONE", "groups": groups}
 
     def _consumergroupdescribe(self, _client: str, request: Json) -> Json:
-        named = [(name, self._shown(name)) for name in dict.fromkeys(request["group_ids"])]
-        return {"groups": [consumer_json.described(*each) for each in named]}
-
-    def _shown(self, name: str) -> consumer_json.DescribedGroup:
-        describe: Any = vars(queries)["describe_consumer_group"]
-        found: consumer_json.DescribedGroup = describe(self.core.state, name)
-        return found
+        found = (
+            queries.describe_consumer_group(self.core.state, name)
+            for name in dict.fromkeys(request["group_ids"])
+        )
+        return {"groups": [consumer_json.described(each) for each in found]}
 
     def _describegroups(self, _client: str, request: Json) -> Json:
         return {"groups": [self._described(name) for name in request["groups"]]}

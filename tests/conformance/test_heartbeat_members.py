@@ -68,6 +68,16 @@ def test_m6_m7_an_epoch_of_nobody(start: Start) -> None:
     assert talk.beat("b", 2) == refused("UNKNOWN_MEMBER_ID")
 
 
+def test_m8_a_full_group_takes_no_new_member(start: Start) -> None:
+    """K-M7: an epoch of nobody is that, also here. Kafka looks at the size first."""
+    talk = start(config={"group.consumer.max.size": "1"})
+    talk.join("a")
+
+    assert talk.join("b") == refused("GROUP_MAX_SIZE_REACHED")
+    assert talk.beat("b", 2) == refused("UNKNOWN_MEMBER_ID")
+    assert talk.join("a").error == "NONE"
+
+
 def test_m9_a_join_of_a_member_is_answered_in_every_state(start: Start) -> None:
     """In place, with all that it is to own, and the epoch rises only if something changed."""
     talk = start()

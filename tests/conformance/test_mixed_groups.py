@@ -145,7 +145,7 @@ def test_q3_a_group_is_not_converted_where_the_settings_forbid_it(start_core: St
     assert x.beat() == "NONE"
 
 
-def test_q3_a_group_of_another_type_is_not_converted(start_core: Start) -> None:
+def test_q3_m30_a_group_of_another_type_is_not_converted(start_core: Start) -> None:
     talk = start_core(T)
     Classic(talk, "x", "i-x").join(kind="app")
 
@@ -224,6 +224,7 @@ def test_q12_the_last_member_of_the_heartbeat_protocol_leaves(start_core: Start)
     x = classic_group(talk)
     talk.join("~a")
     assert x.join() == "NONE"
+    assert (x.generation, owned(x.sync())) == (2, [0])
     talk.leave("~a")
 
     assert talk.described()["error_code"] == "GROUP_ID_NOT_FOUND"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from conformance.test_over_grpc import replay_all
-from holdfast.coordinator.kernel import queries
 from property.consumer_walk import ConsumerWalk
 from property.walk import Walk
 
@@ -48,10 +47,6 @@ def test_three_nodes_answer_as_the_rules_say(tmp_path: Path) -> None:
     assert outcomes == {each["name"]: None for each in walks}
 
 
-@pytest.mark.skipif(
-    not hasattr(queries, "describe_consumer_group"),
-    reason="the core does not speak the heartbeat protocol yet",
-)
 def test_three_nodes_beat_as_the_rules_say(tmp_path: Path) -> None:
     """The heartbeat protocol, on Session streams."""
     print("again: SEED=… pytest tests/conformance/test_walks_over_grpc.py")

@@ -6,7 +6,7 @@ Belongs to `kafka_json`, which has the rest. A list of partitions stands as `{"t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from harness import regexes
 from harness.kafka_json import error_name
@@ -17,55 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.coordinator.model.commands import Caller
-    from holdfast.coordinator.model.rejections import Rejection
+    from holdfast.coordinator.model.described import (
+        DescribedConsumerGroup,
+        DescribedConsumerMember,
+    )
     from holdfast.coordinator.model.replies import ConsumerHeartbeatReply
 
 Json = Any
-
-
-class DescribedMember(Protocol):
-    """What is shown of a member; partitions are sorted."""
-
-    @property
-    def member_id(self) -> str: ...
-    @property
-    def instance_id(self) -> str | None: ...
-    @property
-    def rack_id(self) -> str | None: ...
-    @property
-    def member_epoch(self) -> int: ...
-    @property
-    def client_id(self) -> str: ...
-    @property
-    def topics(self) -> tuple[str, ...]: ...
-    @property
-    def regex(self) -> str: ...
-    @property
-    def assignment(self) -> tuple[TopicPartitions, ...]:
-        """What it owns, with what it has been asked to give up and still may own."""
-
-    @property
-    def target(self) -> tuple[TopicPartitions, ...]: ...
-    @property
-    def classic(self) -> bool:
-        """It speaks the classic protocol."""
-
-
-class DescribedGroup(Protocol):
-    """What is shown of a group."""
-
-    @property
-    def error(self) -> Rejection | None: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def group_epoch(self) -> int: ...
-    @property
-    def assignment_epoch(self) -> int: ...
-    @property
-    def assignor(self) -> str: ...
-    @property
-    def members(self) -> tuple[DescribedMember, ...]: ...
 
 
 def heartbeat(request: Json, caller: Caller) -> commands.ConsumerGroupHeartbeat:
@@ -134,11 +92,11 @@ def partitions(given: Iterable[tuple[str, int]]) -> Json:
     return {"topic_partitions": listed}
 
 
-def described(group_id: str, found: DescribedGroup) -> Json:
+def described(found: DescribedConsumerGroup) -> Json:
     """Return a group as ConsumerGroupDescribe shows it; with an error all but its id is empty."""
     return {
         "error_code": error_name(found.error),
-        "group_id": group_id,
+        "group_id": found.group_id,
         "group_state": found.state,
         "group_epoch": found.group_epoch,
         "assignment_epoch": found.assignment_epoch,
@@ -147,7 +105,7 @@ def described(group_id: str, found: DescribedGroup) -> Json:
     }
 
 
-def _member(member: DescribedMember) -> Json:
+def _member(member: DescribedConsumerMember) -> Json:
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,

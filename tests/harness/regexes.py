@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import re2
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-Compiled = Any
-"""A compiled expression: `re2` has no types."""
 
 
 def problem(regex: str) -> str:
@@ -25,10 +22,10 @@ def problem(regex: str) -> str:
 def matched(regex: str, topics: Iterable[str]) -> tuple[str, ...]:
     """Return the topics that match whole, sorted."""
     compiled = _compiled(regex)
-    return tuple(sorted(topic for topic in topics if compiled.fullmatch(topic)))
+    return tuple(sorted(topic for topic in topics if compiled.fullmatch(topic.encode())))
 
 
-def _compiled(regex: str) -> Compiled:
+def _compiled(regex: str) -> re2._Regexp:
     options = re2.Options()
     options.log_errors = False
-    return re2.compile(regex, options)
+    return re2.compile(regex.encode(), options)

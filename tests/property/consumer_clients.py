@@ -58,7 +58,9 @@ class Clients:
         rng = self.rng
         self.most = rng.choice([2, 3, 4, 6])
         self.static = rng.choice([0.0, 0.3, 0.9])
-        self.assignor = rng.choice(["range", "uniform", None])
+        self.assignors: list[str | None] = rng.choice(
+            [["range", None], ["uniform"], ["range", "uniform", None]]
+        )
         self.by_regex = 0.0 if timeless else rng.choice([0.0, 0.0, 0.4])
         self.timeless = timeless
         self.short = rng.random() < 0.4 and not timeless
@@ -151,7 +153,7 @@ class Clients:
             "rebalance_timeout_ms": rng.choice([3_000, 6_000]) if self.short else 300_000,
             "subscribed_topic_names": names,
             "subscribed_topic_regex": regex,
-            "server_assignor": rng.choice([self.assignor, self.assignor, None]),
+            "server_assignor": rng.choice(self.assignors),
         }
 
     def _join(self) -> None:

@@ -23,6 +23,15 @@ from property.consumer_clients import (
 from property.kafka_consumer_parts import AWAY, JOINING, LEAVING, Member, Partition, listed
 
 Json = Any
+_CLASSIC_JOIN: Json = {
+    "group_id": "g",
+    "session_timeout_ms": 600_000,
+    "rebalance_timeout_ms": 600_000,
+    "member_id": "",
+    "group_instance_id": None,
+    "protocol_type": "app",
+    "protocols": [{"name": "p", "metadata": "m"}],
+}
 
 
 class ConsumerWalk(Clients):
@@ -47,7 +56,7 @@ class ConsumerWalk(Clients):
             (2, self._batch),
             (5, self._subscribe),
             (2, self._other_news),
-            (1, self._malformed),
+            (3, self._malformed),
             (4, self._commit),
             (2, self._fetch),
             (1, self._delete_offsets),
@@ -55,6 +64,7 @@ class ConsumerWalk(Clients):
             (1, self._list),
             (1, self._delete_group),
             (1, self._classic),
+            (30 if "g" in self.model.groups else 6, self._visit),
             (3, self._topics),
             (0 if self.timeless else 5 if self.short else 1, self._wait),
             (2 if self.fails else 0, self._fail_over),
@@ -71,16 +81,17 @@ class ConsumerWalk(Clients):
         if rng.random() < 0.7 or not self.by_regex:
             self._beat(process, {"subscribed_topic_names": rng.choice(NAMES)})
         else:
-            regex = rng.choice([*REGEXES, "", "", BAD_REGEX])
+            regex = rng.choice([*REGEXES, "", "", BAD_REGEX, BAD_REGEX])
             self._beat(process, {"subscribed_topic_regex": regex})
 
     def _other_news(self) -> None:
-        """K-M14, K-M18: nothing that another target would follow from."""
+        """K-M14, K-M18, K-M19: what another target may follow from, or not."""
         if not self.processes:
             return
         process = self.rng.choice(self.processes)
         member = self.group.members.get(process.member_id)
         news: list[Json] = [{"rack_id": "r1"}, {"rebalance_timeout_ms": 5_000}]
+        news.append({"server_assignor": self.rng.choice(self.assignors)})
         if member is not None and member.names:
             full = {"subscribed_topic_names": sorted(member.names), "rebalance_timeout_ms": 7_000}
             news.append({**full, "topic_partitions": as_sent(process.works_on)})
@@ -151,7 +162,7 @@ class ConsumerWalk(Clients):
         self._speak(rng.choice(ids))
 
     def _malformed(self) -> None:
-        """K-M1 to K-M3, K-H4."""
+        """K-M1 to K-M3, K-H4; K-H5: a member joins again without its instance id."""
         join = {"member_id": "m-new", "member_epoch": JOINING, "topic_partitions": []}
         join |= self._joining()
         wrong: list[Json] = [
@@ -166,9 +177,11 @@ class ConsumerWalk(Clients):
             {"member_id": "m", "member_epoch": -3},
             {"member_id": "m", "member_epoch": AWAY},
         ]
-        static = [m for m in self.group.members.values() if m.instance is not None]
-        if static and self.group.holder("i-new") is None:
-            wrong.append({**join, "member_id": static[0].member_id, "instance_id": "i-new"})
+        member = self._someone()
+        if member is not None:
+            wrong += [{**join, "member_id": member.member_id, "instance_id": "i-new"}] * 4
+        if member is not None and member.epoch != AWAY:
+            wrong += [{**join, "member_id": member.member_id, "instance_id": None}]
         self._speak(self.rng.choice(wrong))
 
     def _batch(self) -> None:
@@ -191,17 +204,17 @@ class ConsumerWalk(Clients):
             return
         said = {"group_id": "g", "member_id": member.member_id, "generation_id": member.epoch}
         kind = {"protocol_type": "app", "protocol_name": "p", "assignments": []}
-        join = {
-            "group_id": "g",
-            "session_timeout_ms": 600_000,
-            "rebalance_timeout_ms": 600_000,
-            "member_id": "",
-            "group_instance_id": None,
-            "protocol_type": "app",
-            "protocols": [{"name": "p", "metadata": "m"}],
-        }
-        calls = [("Heartbeat", said), ("SyncGroup", said | kind), ("JoinGroup", join)]
+        calls = [("Heartbeat", said), ("SyncGroup", said | kind), ("JoinGroup", _CLASSIC_JOIN)]
         self._send("x", *self.rng.choice(calls))
+
+    def _visit(self) -> None:
+        """K-Q1, K-Q14: a classic member comes to a group that is empty, and goes."""
+        instance = {"group_instance_id": "i-x"}
+        if "g" in self.model.groups:
+            members = [{"member_id": "", **instance}]
+            self._send("op", "LeaveGroup", {"group_id": "g", "members": members})
+        elif "g" in self.model.consumers and not self.group.members:
+            self._send("x", "JoinGroup", _CLASSIC_JOIN | instance)
 
     # --- offsets and groups ---
 

@@ -180,8 +180,9 @@ class ConsumerModel(Coordinator):
         """K-M10 to K-M12, K-N10, K-N18."""
         if epoch == member.epoch:
             return
-        lost = epoch == member.previous and owned is not None and owned <= member.owned.keys()
-        if epoch > member.epoch or not lost:
+        lost = epoch == member.previous and not member.knows
+        fits = owned is not None and owned <= member.owned.keys()
+        if epoch > member.epoch or not (lost and fits):
             raise Refused("FENCED_MEMBER_EPOCH")
 
     @staticmethod
@@ -213,7 +214,7 @@ class ConsumerModel(Coordinator):
         if request.get("subscribed_topic_names") is not None:
             member.names = frozenset(request["subscribed_topic_names"])
         raised = member.names != before.names  # K-M16, K-M17, K-M20
-        raised |= preferred is not None and preferred != group.assignor("uniform")  # K-M19
+        raised |= preferred is not None and preferred != group.assignor  # K-M19
         last = max((each.at for each in group.resolved.values()), default=None)
         raised |= self._new_regex(group, before.regex, member)
         self._look_up_later(name, group, last)
@@ -228,7 +229,7 @@ class ConsumerModel(Coordinator):
     def _assignor_without_news(group: ConsumerGroup, member: Member) -> str | None:
         """The assignor in force; None if the member is alone, and new."""
         others = [each for each in group.members.values() if each is not member]
-        return group.assignor("uniform") if others or member.names or member.regex else None
+        return group.assignor if others or member.names or member.regex else None
 
     def _new_regex(self, group: ConsumerGroup, old: str, member: Member) -> bool:
         """Whether another regular expression raises the epoch (K-P1, K-P2, K-P6, K-P7)."""
@@ -285,7 +286,7 @@ class ConsumerModel(Coordinator):
         """K-P15 to K-P17."""
         waits = group.target_at is not None and self.now - group.target_at < self.pause_ms
         if group.epoch > group.target_epoch and not waits:
-            assign = ASSIGNORS[group.assignor("uniform")]
+            assign = ASSIGNORS[group.assignor]
             group.target = assign(group, self.topics)
             group.target_epoch, group.target_at = group.epoch, self.now
 

@@ -19,6 +19,8 @@ Partition = tuple[str, int]
 STABLE, UNREVOKED, UNRELEASED = "stable", "unrevoked", "unreleased"
 JOINING, LEAVING, AWAY = 0, -1, -2
 """What a heartbeat may say in the place of an epoch; a member at AWAY keeps its place."""
+SERVER_ASSIGNORS = ("uniform", "range")
+"""In the order of the base profile's settings."""
 FIRST_EPOCH = 1
 """A new group's epoch and its target's; the first change makes it 2 (K-M5)."""
 
@@ -32,7 +34,8 @@ class Member:
     """A member of the heartbeat protocol.
 
     `owned` is what it may work on, `revoking` what it was asked to give up and may still work on;
-    both have the epoch at which each partition was given to it.
+    both have the epoch at which each partition was given to it. `knows`: it was answered at its
+    epoch, so that the `previous` one does not count any more.
     """
 
     member_id: str
@@ -45,6 +48,7 @@ class Member:
     assignor: str | None = None
     epoch: int = JOINING
     previous: int = -1
+    knows: bool = False
     state: str = STABLE
     owned: dict[Partition, int] = field(default_factory=dict)
     revoking: dict[Partition, int] = field(default_factory=dict)
@@ -106,10 +110,11 @@ class ConsumerGroup:
     def wanted(self) -> set[str]:
         return {topic for member in self.members.values() for topic in self.wanted_by(member)}
 
-    def assignor(self, default: str) -> str:
-        """The one that most members prefer, of those that prefer any (K-P11)."""
+    @property
+    def assignor(self) -> str:
+        """The one that most members prefer; of a tie, the first of the settings (K-P11)."""
         votes = Counter(m.assignor for m in self.members.values() if m.assignor)
-        return votes.most_common(1)[0][0] if votes else default
+        return max(SERVER_ASSIGNORS, key=lambda name: votes[name])
 
     # --- how it stands ---
 

@@ -52,14 +52,16 @@ class ConsumerCoordinator(ConsumerModel):
     # --- classic calls that reach a consumer group ---
 
     def _classic_join(self, group: ConsumerGroup, request: Json) -> Json:
-        """K-Q6; K-Q14: an empty group becomes a classic one, and None is answered."""
+        """K-M8, K-Q6; K-Q14: an empty group becomes a classic one, and None is answered."""
         name = request["group_id"]
         if not group.members:
             del self.consumers[name]
             self.groups[name] = Group(offsets=dict(group.offsets))
             return None
+        known = request["member_id"] in group.members
+        full = not known and len(group.members) >= self.consumers_max
         return {
-            "error_code": "INCONSISTENT_GROUP_PROTOCOL",
+            "error_code": "GROUP_MAX_SIZE_REACHED" if full else "INCONSISTENT_GROUP_PROTOCOL",
             "generation_id": -1,
             "protocol_type": None,
             "protocol_name": None,
@@ -200,7 +202,7 @@ class ConsumerCoordinator(ConsumerModel):
             "group_state": group.state if group else "",
             "group_epoch": group.epoch if group else 0,
             "assignment_epoch": group.target_epoch if group else 0,
-            "assignor_name": group.assignor("uniform") if group else "",
+            "assignor_name": group.assignor if group else "",
             "members": [self._shown(group, each) for each in group.members.values()]
             if group
             else [],
@@ -261,7 +263,7 @@ class ConsumerCoordinator(ConsumerModel):
             topic for key, topic in action.items() if key.endswith(("_topic", "_partitions"))
         ]
         for group in self.consumers.values():
-            group.stale |= not group.wanted().isdisjoint(touched)
+            group.stale |= self.ours or not group.wanted().isdisjoint(touched)
         super().admin(action)
         match dict(action):
             case {"create_topic": name}:
@@ -280,6 +282,7 @@ class ConsumerCoordinator(ConsumerModel):
             group.stale = True
             self.cancel(name, "regexes")
             for member in group.members.values():
+                member.knows = False
                 self._renew_session(name, member)
                 if member.state == UNREVOKED and member.epoch != AWAY:
                     self._watch_revocation(name, member)

@@ -27,7 +27,8 @@ def reconcile(
 ) -> bool:
     """Take one step (K-O1 to K-O16); whether anything of the member is another than before.
 
-    `changed`: this beat brought another subscription.
+    `changed`: this beat brought another subscription. A step that only makes the present epoch the
+    one before (K-M11) is not on the log, so that a failover forgets it.
     """
     before = replace(member)
     wanted = {topic for topic in group.wanted_by(member) if topic in topics}
@@ -37,6 +38,10 @@ def reconcile(
         _advance(group, member, owned, wanted)
     elif changed:
         _cut(member, owned, wanted)
+    if replace(member, previous=before.previous) == before:
+        member.previous, member.knows = before.previous, before.knows or member != before
+    elif member != before:
+        member.knows = False
     return member != before
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from conformance.in_process import InProcess
 from conformance.replayer import replay
-from holdfast.coordinator.kernel import queries
 from property.consumer_walk import ConsumerWalk
 
 Json = Any
@@ -30,10 +29,6 @@ def differs(transcript: Json) -> str | None:
     return problem
 
 
-@pytest.mark.skipif(
-    not hasattr(queries, "describe_consumer_group"),
-    reason="the core does not speak the heartbeat protocol yet",
-)
 @pytest.mark.parametrize("seed", seeds())
 def test_the_core_answers_as_the_rules_say(seed: int) -> None:
     print(f"again: SEED={seed} ./dev test property -- -k test_consumer_walks")

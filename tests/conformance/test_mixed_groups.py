@@ -145,7 +145,7 @@ def test_q3_a_group_is_not_converted_where_the_settings_forbid_it(start_core: St
     assert x.beat() == "NONE"
 
 
-def test_q3_a_group_of_another_type_is_not_converted(start_core: Start) -> None:
+def test_q3_m30_a_group_of_another_type_is_not_converted(start_core: Start) -> None:
     talk = start_core(T)
     Classic(talk, "x", "i-x").join(kind="app")
 
@@ -235,12 +235,12 @@ def test_q12_the_last_member_of_the_heartbeat_protocol_leaves(start_core: Start)
 
 
 def test_q13_too_many_classic_members_stay_in_a_consumer_group(start_core: Start) -> None:
-    talk = start_core(T, {"group.max.size": "1"})
+    talk = start_core(T, {"group.max.size": "2"})
     talk.join("~a")
-    for client in ("x", "y"):
+    for client in ("x", "y", "z"):
         assert Classic(talk, client, f"i-{client}").join() == "NONE"
 
     talk.leave("~a")
 
     assert talk.group().state != "Empty"
-    assert len(talk.members()) == 2
+    assert len(talk.members()) == 3

@@ -13,7 +13,9 @@ from holdfast.coordinator.consumer.state import ConsumerBody, Holding
 from holdfast.coordinator.consumer.state import Member as ConsumerMember
 from holdfast.coordinator.model.access import Acl, Revocation
 from holdfast.coordinator.model.consumer_events import (
+    ConvertedMember,
     EpochRaised,
+    GroupConverted,
     MemberAdvanced,
     MemberSubscribed,
     MemberTarget,
@@ -34,7 +36,12 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import Position, TopicPartitions
-from holdfast.coordinator.model.member_profile import ConsumerProfile, MemberProfile
+from holdfast.coordinator.model.member_profile import (
+    ClassicProfile,
+    ConsumerProfile,
+    MemberProfile,
+    Protocol,
+)
 from holdfast.coordinator.model.state import Group, State
 from holdfast.storage.codec.event_codec import StateItem
 
@@ -53,6 +60,11 @@ SUBSCRIBED = ConsumerProfile(
     regex="foo-.*",
     server_assignor="range",
 )
+SPOKEN = ClassicProfile(
+    session_timeout_ms=45_000,
+    protocols=(Protocol("range", b"\x01\xff", ("a", "b")), Protocol("sticky", b"", None)),
+    request_id="r-1",
+)
 OF_A, OF_B = TopicPartitions("a", (0, 300)), TopicPartitions("b", (1,))
 
 EVENTS: Final[tuple[Event, ...]] = (
@@ -64,7 +76,7 @@ EVENTS: Final[tuple[Event, ...]] = (
     CUT,
     BackupVerified(index=30),
     GroupCreated(group_type="consumer"),
-    MemberSubscribed("m-1", "i-1", SUBSCRIBED, joined=True),
+    MemberSubscribed("m-1", "i-1", SUBSCRIBED, joined=True, classic=SPOKEN),
     EpochRaised(epoch=7, cause="removed", digest=bytes(range(16)), predecessor_ms=45_000),
     RegexResolved(regex="foo-.*", topics=("foo-1", "foo-2"), newest_index=17),
     TargetStored(
@@ -79,6 +91,13 @@ EVENTS: Final[tuple[Event, ...]] = (
         freed=(OF_B,),
         granted=(OF_A,),
         waiting=True,
+    ),
+    GroupConverted(
+        group_type="classic",
+        generation=9,
+        members=(ConvertedMember("m-1", ("a", "b"), (OF_A, OF_B)), ConvertedMember("m-2", (), ())),
+        protocol_name="range",
+        leader="m-1",
     ),
 )
 
@@ -153,6 +172,19 @@ STATE: Final = (
             waiting=True,
             predecessor_ms=45_000,
             principal="svc-a",
+        ),
+    ),
+    StateItem(
+        ("h", "m-2"),
+        ConsumerMember(
+            member_id="m-2",
+            instance_id=None,
+            profile=SUBSCRIBED,
+            joined_seq=3,
+            since_ms=1_700_000_000_000,
+            epoch=7,
+            classic=SPOKEN,
+            replaced_requests=("r-0", "r-2"),
         ),
     ),
     StateItem(("h", "m-1"), MemberTarget("m-1", (OF_A, OF_B))),

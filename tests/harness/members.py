@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.membership import (
     ADVANCED,
+    CONVERTED,
     ENDED,
     FREED,
     GRANTED,
@@ -75,7 +76,31 @@ def _wrong(step: Step) -> Iterator[str]:
         return
     yield from _who(step)
     yield from _which(step)
-    yield from _grants(step)
+    yield from _converted(step) if step.line.everyone == CONVERTED else _grants(step)
+
+
+def _converted(step: Step) -> Iterator[str]:
+    """Whether each member has the token that it had, or has nothing that needs one (S13)."""
+    for name, each in step.new.items():
+        had = max((index for _, _, index in _all_indexes(step.old[name])), default=0)
+        has = max((index for _, _, index in _all_indexes(each)), default=0)
+        if has != had and _owns(each):
+            yield f"the token of {name} was {had}, and is {has}"
+
+
+def _all_indexes(member: Member) -> frozenset[tuple[str, int, int]]:
+    """The grants of a member, with what it was asked to give up and still may own."""
+    revoking = getattr(member, "revoking", ())
+    return _indexes(member) | {
+        (each.topic, number, index)
+        for each in revoking
+        for number, index in zip(each.partitions, each.granted, strict=True)
+    }
+
+
+def _owns(member: Member) -> bool:
+    """Whether it owns anything, as far as the coordinator knows."""
+    return bool(getattr(member, "owned", ()) or getattr(member, "assignment", b""))
 
 
 def _who(step: Step) -> Iterator[str]:

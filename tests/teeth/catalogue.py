@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-LAYERS: Final = ("engine", "nodes", "peers", "journal", "history", "core", "server", "client")
+LAYERS: Final = (
+    *("engine", "nodes", "peers", "journal", "history", "core", "conversion", "server", "client"),
+)
 RULE: Final = re.compile(r"[SID]\d+(?: [a-f])?|FAULT-\d+")
 """A safety rule, an invariant, a defect of the stock engine that the overlay closes, or a fault."""
 

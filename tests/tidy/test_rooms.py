@@ -177,6 +177,8 @@ KNOW_BODIES = [
     "holdfast.coordinator.classic",
     "holdfast.coordinator.consumer",
     "holdfast.coordinator.kernel.group_types",  # makes a new group's
+    "holdfast.coordinator.kernel.conversion",  # makes a group of one type of one of the other
+    "holdfast.coordinator.kernel.conversion_fold",  # the same
     "holdfast.storage.codec",  # stores it, by the class that the type names
     "holdfast.replay.verify.group_fold",  # says what `sql_state` says, which knows the rules
     "holdfast.replay.verify.checkpoint_rows",  # the same, of what lies before a log

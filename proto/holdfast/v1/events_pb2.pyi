@@ -143,6 +143,7 @@ class Event(_message.Message):
     REGEX_RESOLVED_FIELD_NUMBER: _builtins.int
     TARGET_STORED_FIELD_NUMBER: _builtins.int
     MEMBER_ADVANCED_FIELD_NUMBER: _builtins.int
+    GROUP_CONVERTED_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
     """Id of the rule that decided it, for example "B3" or "S12"."""
     command: _builtins.str
@@ -291,6 +292,10 @@ class Event(_message.Message):
     def member_advanced(self) -> Global___MemberAdvanced:
         """A member came closer to its target; level 2."""
 
+    @_builtins.property
+    def group_converted(self) -> Global___GroupConverted:
+        """The group goes on under another protocol; level 2."""
+
     def __init__(
         self,
         *,
@@ -333,12 +338,13 @@ class Event(_message.Message):
         regex_resolved: Global___RegexResolved | None = ...,
         target_stored: Global___TargetStored | None = ...,
         member_advanced: Global___MemberAdvanced | None = ...,
+        group_converted: Global___GroupConverted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_converted", b"group_converted", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_id", b"request_id", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_converted", b"group_converted", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_id", b"request_id", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "acls_changed", "access_mode_changed", "revocations_changed", "recovery_number_raised", "history_cut", "backup_verified", "member_subscribed", "epoch_raised", "regex_resolved", "target_stored", "member_advanced"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "acls_changed", "access_mode_changed", "revocations_changed", "recovery_number_raised", "history_cut", "backup_verified", "member_subscribed", "epoch_raised", "regex_resolved", "target_stored", "member_advanced", "group_converted"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -1657,6 +1663,7 @@ class MemberSubscribed(_message.Message):
     REGEX_FIELD_NUMBER: _builtins.int
     SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
     JOINED_FIELD_NUMBER: _builtins.int
+    CLASSIC_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -1679,6 +1686,10 @@ class MemberSubscribed(_message.Message):
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The topics that it names, sorted."""
 
+    @_builtins.property
+    def classic(self) -> Global___ClassicProfile:
+        """Set if it speaks the classic protocol: what it says there."""
+
     def __init__(
         self,
         *,
@@ -1692,10 +1703,11 @@ class MemberSubscribed(_message.Message):
         regex: _builtins.str = ...,
         server_assignor: _builtins.str = ...,
         joined: _builtins.bool = ...,
+        classic: Global___ClassicProfile | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "client_host", b"client_host", "client_id", b"client_id", "instance_id", b"instance_id", "joined", b"joined", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "server_assignor", b"server_assignor", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "instance_id", b"instance_id", "joined", b"joined", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "server_assignor", b"server_assignor", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
@@ -1707,6 +1719,38 @@ class MemberSubscribed(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rack_id) -> _WhichOneofReturnType__rack_id | None: ...
 
 Global___MemberSubscribed: _TypeAlias = MemberSubscribed  # noqa: Y015
+
+@_typing.final
+class ClassicProfile(_message.Message):
+    """What a member of a group of the heartbeat protocol says that speaks the classic protocol itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    PROTOCOLS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    session_timeout_ms: _builtins.int
+    """Session timeout."""
+    request_id: _builtins.str
+    """The request id of its last join."""
+    @_builtins.property
+    def protocols(self) -> _containers.RepeatedCompositeFieldContainer[Global___Protocol]:
+        """What it can do, the most wanted first."""
+
+    def __init__(
+        self,
+        *,
+        session_timeout_ms: _builtins.int = ...,
+        protocols: _abc.Iterable[Global___Protocol] | None = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["protocols", b"protocols", "request_id", b"request_id", "session_timeout_ms", b"session_timeout_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClassicProfile: _TypeAlias = ClassicProfile  # noqa: Y015
 
 @_typing.final
 class EpochRaised(_message.Message):
@@ -1853,3 +1897,77 @@ class MemberAdvanced(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MemberAdvanced: _TypeAlias = MemberAdvanced  # noqa: Y015
+
+@_typing.final
+class ConvertedMember(_message.Message):
+    """A member of a group that changes its protocol."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    TOPICS_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """Its id."""
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The topics that it names, sorted; empty where the group becomes a classic one."""
+
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicPartitions]:
+        """What it owns, or still may own, by topic."""
+
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        topics: _abc.Iterable[_builtins.str] | None = ...,
+        partitions: _abc.Iterable[Global___TopicPartitions] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["member_id", b"member_id", "partitions", b"partitions", "topics", b"topics"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConvertedMember: _TypeAlias = ConvertedMember  # noqa: Y015
+
+@_typing.final
+class GroupConverted(_message.Message):
+    """The group goes on under another protocol, with its members and its offsets. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_TYPE_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    PROTOCOL_NAME_FIELD_NUMBER: _builtins.int
+    LEADER_FIELD_NUMBER: _builtins.int
+    group_type: _builtins.str
+    """The type of the group from here on: "classic" or "consumer"."""
+    generation: _builtins.int
+    """Its generation, or group epoch, from here on."""
+    protocol_name: _builtins.str
+    """The protocol of a classic group with members; empty otherwise."""
+    leader: _builtins.str
+    """The group leader of a classic group with members; empty otherwise."""
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConvertedMember]:
+        """All members."""
+
+    def __init__(
+        self,
+        *,
+        group_type: _builtins.str = ...,
+        generation: _builtins.int = ...,
+        members: _abc.Iterable[Global___ConvertedMember] | None = ...,
+        protocol_name: _builtins.str = ...,
+        leader: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "group_type", b"group_type", "leader", b"leader", "members", b"members", "protocol_name", b"protocol_name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupConverted: _TypeAlias = GroupConverted  # noqa: Y015

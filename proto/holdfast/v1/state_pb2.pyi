@@ -887,6 +887,8 @@ class ConsumerMemberState(_message.Message):
     WAITING_FIELD_NUMBER: _builtins.int
     PREDECESSOR_MS_FIELD_NUMBER: _builtins.int
     PRINCIPAL_FIELD_NUMBER: _builtins.int
+    CLASSIC_FIELD_NUMBER: _builtins.int
+    REPLACED_REQUESTS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -929,6 +931,14 @@ class ConsumerMemberState(_message.Message):
     def revoking(self) -> _containers.RepeatedCompositeFieldContainer[Global___HoldingState]:
         """What it was asked to give up and still may own."""
 
+    @_builtins.property
+    def classic(self) -> _events_pb2.ClassicProfile:
+        """Set if it speaks the classic protocol: what it says there."""
+
+    @_builtins.property
+    def replaced_requests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Request ids of the last joins of the classic protocol whose members it has replaced (S14)."""
+
     def __init__(
         self,
         *,
@@ -950,10 +960,12 @@ class ConsumerMemberState(_message.Message):
         waiting: _builtins.bool = ...,
         predecessor_ms: _builtins.int = ...,
         principal: _builtins.str = ...,
+        classic: _events_pb2.ClassicProfile | None = ...,
+        replaced_requests: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "revoking", b"revoking", "server_assignor", b"server_assignor", "since_ms", b"since_ms", "topics", b"topics", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "since_ms", b"since_ms", "topics", b"topics", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

@@ -286,7 +286,7 @@ def half_a_part_is_folded() -> Iterator[None]:
 @seeded("I6", Simulated(("I6", "alarm"), "calm"))
 def evolve_depends_on_the_node() -> Iterator[None]:
     """One node folds an event otherwise than its peers: what it answers is its own invention."""
-    committed: Any = evolve.OFFSETS[OffsetsCommitted]
+    committed: Any = evolve.OF_ANY[OffsetsCommitted]
 
     def otherwise(group: Any, event: Any, record: Any) -> Any:
         process = running.process
@@ -294,5 +294,5 @@ def evolve_depends_on_the_node() -> Iterator[None]:
             record = record._replace(log_time_ms=record.log_time_ms + 1)
         return committed(group, event, record)
 
-    with entered(evolve.OFFSETS, OffsetsCommitted, otherwise):
+    with entered(evolve.OF_ANY, OffsetsCommitted, otherwise):
         yield

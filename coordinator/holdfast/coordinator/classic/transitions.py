@@ -3,7 +3,8 @@
 `evolve` refuses an event that the table does not have, and the diagrams in the docs are drawn from
 it. States have Kafka's names; `ABSENT` stands for a group that does not exist. Kafka's table
 (kafka: ClassicGroupState) is the same but for the join phase: here it opens before members come or
-go, so that membership changes in one state only. Knows events by their names and no rules.
+go, so that membership changes in one state only. A group that is converted is no classic group any
+more, so that leads to `ABSENT`, too. Knows events by their names and no rules.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ TRANSITIONS: Final[dict[tuple[str, str], str]] = {
     (EMPTY, "RebalanceStarted"): PREPARING,
     (EMPTY, "OffsetsCommitted"): EMPTY,
     (EMPTY, "OffsetsDeleted"): EMPTY,
+    (EMPTY, "GroupConverted"): ABSENT,
     (EMPTY, "GroupDeleted"): ABSENT,
     (PREPARING, "MemberJoined"): PREPARING,
     (PREPARING, "MemberUpdated"): PREPARING,
@@ -37,6 +39,7 @@ TRANSITIONS: Final[dict[tuple[str, str], str]] = {
     (PREPARING, "OffsetsDeleted"): PREPARING,
     (PREPARING, "GenerationStarted"): COMPLETING,
     (PREPARING, "GroupEmptied"): EMPTY,
+    (PREPARING, "GroupConverted"): ABSENT,
     (COMPLETING, "MemberUpdated"): COMPLETING,
     (COMPLETING, "StaticMemberReplaced"): COMPLETING,
     (COMPLETING, "InstanceReleased"): COMPLETING,
@@ -44,12 +47,14 @@ TRANSITIONS: Final[dict[tuple[str, str], str]] = {
     (COMPLETING, "OffsetsDeleted"): COMPLETING,
     (COMPLETING, "AssignmentStored"): STABLE,
     (COMPLETING, "RebalanceStarted"): PREPARING,
+    (COMPLETING, "GroupConverted"): ABSENT,
     (STABLE, "MemberUpdated"): STABLE,
     (STABLE, "StaticMemberReplaced"): STABLE,
     (STABLE, "InstanceReleased"): STABLE,
     (STABLE, "OffsetsCommitted"): STABLE,
     (STABLE, "OffsetsDeleted"): STABLE,
     (STABLE, "RebalanceStarted"): PREPARING,
+    (STABLE, "GroupConverted"): ABSENT,
 }
 
 

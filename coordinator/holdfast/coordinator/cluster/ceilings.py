@@ -124,16 +124,22 @@ def _extra(draft: Draft, since: Mark, command: Growing, grown: Usage) -> int | N
             return None
         case CommitOffsets():
             return 0 if _offsets_grew(draft, since, command) else 1
-        case _ if _is_call(draft, command):
+        case _ if _is_call(draft, since, command):
             return _EXTRAS[draft.group_type.growth(since.found, draft.found, command)]
         case _:
             frees = min(grown.groups, grown.topics, grown.members) < 0
             return None if frees or grown.state_bytes <= LITTLE_BYTES else HALVES
 
 
-def _is_call(draft: Draft, command: Growing) -> bool:
-    """Return whether the group's type decides a command, and can say what it enlarges."""
-    return draft.found is not None and isinstance(command, draft.group_type.calls)
+def _is_call(draft: Draft, since: Mark, command: Growing) -> bool:
+    """Return whether the group's type decides a command, and can say what it enlarges.
+
+    It cannot if the group was of another type before.
+    """
+    was, now = since.found, draft.found
+    if now is None or (was is not None and was.group_type != now.group_type):
+        return False
+    return isinstance(command, draft.group_type.calls)
 
 
 def _offsets_grew(draft: Draft, since: Mark, command: CommitOffsets) -> bool:

@@ -22,7 +22,10 @@ from holdfast.coordinator.consumer.state import (
 )
 from holdfast.coordinator.model.ids import MemberId, TopicPartition
 
-_DERIVED: Final = ("instances", "owners", "settled", "topic_users", "regex_users", "assignor_users")
+_DERIVED: Final = (
+    *("instances", "owners", "settled", "topic_users", "regex_users", "assignor_users"),
+    *("classic_members", "classic_protocols"),
+)
 """What follows from the members, and is kept so that nobody has to look at all of them."""
 
 
@@ -114,6 +117,10 @@ def _member(group: ConsumerGroup, member: Member) -> Iterator[str]:
         yield f"N2: {who} is at epoch {member.epoch}"
     if member.released and (member.revoking or member.waiting):
         yield f"N23: {who} has stopped, and is still on the way"
+    if member.classic is not None and (member.profile.regex or not member.classic.protocols):
+        yield f"Q5: {who} speaks the classic protocol without protocols, or with an expression"
+    if (member.member_id in body.classic_members) != (member.classic is not None):
+        yield f"Q5: {who} is said to speak the other protocol"
     for holding in (*member.owned, *member.revoking):
         yield from _holding(who, holding)
 

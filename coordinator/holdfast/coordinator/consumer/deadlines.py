@@ -1,13 +1,14 @@
-"""Judges deadlines that fired (S9, K-M24, K-M25, K-N4), and arms a new leader's (K-L8, K-L9)."""
+"""Judges deadlines that fired (S9, K-M24, K-M25, K-N4, K-Q10); arms a new leader's (K-L8, K-L9)."""
 
 from __future__ import annotations
 
 from holdfast.coordinator.consumer import leave
-from holdfast.coordinator.consumer.state import UNREVOKED, ConsumerBody
+from holdfast.coordinator.consumer.mixed import recall
+from holdfast.coordinator.consumer.state import UNREVOKED, ConsumerBody, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import DeadlineFired
 from holdfast.coordinator.model.ids import MemberId
-from holdfast.coordinator.model.volatile import REBALANCE, SESSION, DeadlineKey
+from holdfast.coordinator.model.volatile import REBALANCE, SESSION, SYNC, DeadlineKey
 
 
 def fired(draft: Draft, command: DeadlineFired) -> None:
@@ -24,8 +25,16 @@ def fired(draft: Draft, command: DeadlineFired) -> None:
         return  # K-N19
     if key.kind == SESSION:
         _session_over(draft, key.member_id, heard=seen != command.renewals)
+    elif member.classic is not None:
+        _classic_overdue(draft, member, key.kind)
     elif key.kind == REBALANCE and member.state == UNREVOKED:
         leave.expire(draft, key.member_id, REBALANCE, "M25")
+
+
+def _classic_overdue(draft: Draft, member: Member, kind: str) -> None:
+    """Take out a member of the classic protocol that did not rejoin, or sync, in time (K-Q10)."""
+    if kind == SYNC or recall.must_rejoin(draft.group, member):
+        leave.expire(draft, member.member_id, kind, "Q10")
 
 
 def _session_over(draft: Draft, member_id: MemberId, *, heard: bool) -> None:

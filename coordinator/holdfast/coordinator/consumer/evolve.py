@@ -19,6 +19,7 @@ from holdfast.coordinator.consumer.state import (
     Member,
     is_settled,
     places,
+    protocol_names,
 )
 from holdfast.coordinator.model.consumer_events import (
     EpochRaised,
@@ -38,14 +39,16 @@ from holdfast.coordinator.model.events import (
     Record,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.model.ids import MemberId, Principal, TopicPartition
-from holdfast.coordinator.model.member_profile import ConsumerProfile
+from holdfast.coordinator.model.ids import MemberId, Principal, RequestId, TopicPartition
+from holdfast.coordinator.model.member_profile import ClassicProfile, ConsumerProfile
 from holdfast.coordinator.model.state import Group
 from holdfast.coordinator.structures.copies import with_one
 from holdfast.coordinator.structures.pmap import PMap
 
 _with_body: Final = with_one(Group, "body")
 _NOBODY: Final = ConsumerProfile()
+REPLACED_REQUESTS_MAX: Final = 8
+"""So many classic joins of earlier processes are remembered for each static member (S14)."""
 
 
 def evolve(group: ConsumerGroup, event: GroupEvent, record: Record) -> ConsumerGroup:
@@ -89,13 +92,14 @@ def _subscribed(group: ConsumerGroup, event: MemberSubscribed, record: Record) -
             event.profile,
             joined_seq=record.group_seq,
             since_ms=record.log_time_ms,
+            classic=event.classic,
         )
     else:
         if was.instance_id != event.instance_id:
             raise InvariantBroken("H4", f"member {event.member_id!r} is another instance now")
-        made = was._replace(profile=event.profile)
+        made = was._replace(profile=event.profile, classic=event.classic)
     body = recounted(body, was.profile if was else _NOBODY, event.profile)
-    return _with_body(group, _put(body, made))
+    return _with_body(group, _put(_spoken(body, was, made), made))
 
 
 def _bound(body: ConsumerBody, event: MemberSubscribed) -> ConsumerBody:
@@ -118,6 +122,20 @@ def recounted(body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile) ->
             body.assignor_users, _some(old.server_assignor), _some(new.server_assignor)
         ),
     )
+
+
+def _spoken(body: ConsumerBody, old: Member | None, new: Member | None) -> ConsumerBody:
+    """Note who speaks the classic protocol, after a member became another, came, or went."""
+    was, now = old.classic if old else None, new.classic if new else None
+    if was is None and now is None:
+        return body
+    speaking = body.classic_members
+    if old is not None and was is not None:
+        speaking = speaking.remove(old.member_id)
+    if new is not None and now is not None:
+        speaking = speaking.set(new.member_id, True)  # noqa: FBT003 - a set is a map to True
+    counts = _with_others(body.classic_protocols, protocol_names(was), protocol_names(now))
+    return body._replace(classic_members=speaking, classic_protocols=counts)
 
 
 def _some(name: str) -> tuple[str, ...]:
@@ -154,7 +172,7 @@ def without(group: ConsumerGroup, member_ids: Iterable[MemberId]) -> ConsumerGro
     for member_id in member_ids:
         member = known(_with_body(group, body), member_id)
         instance = member.instance_id
-        body = recounted(body, member.profile, _NOBODY)
+        body = _spoken(recounted(body, member.profile, _NOBODY), member, None)
         body = body._replace(
             members=body.members.remove(member_id),
             targets=body.targets.remove(member_id),
@@ -197,7 +215,7 @@ def _replaced(group: ConsumerGroup, event: StaticMemberReplaced, record: Record)
 
     A holder that had released the instance has said itself that it stopped, so nothing that it
     wrote can come after it, and the tokens stay. One that had not may still run: there only newer
-    tokens exclude it (S12, S13).
+    tokens exclude it (S12, S13). A new holder that brings protocols speaks the classic one (K-Q7).
     """
     body, old = group.body, known(group, event.old_member_id)
     if old.instance_id != event.instance_id or event.new_member_id in body.members:
@@ -218,8 +236,25 @@ def _replaced(group: ConsumerGroup, event: StaticMemberReplaced, record: Record)
         revoking=(),
         waiting=False,
         predecessor_ms=event.predecessor_ms,
+        classic=_classic_of(event),
+        replaced_requests=_replaced_requests(old),
     )
+    until_ms = record.log_time_ms + event.predecessor_ms if event.predecessor_ms else 0
+    body = body._replace(predecessors_until_ms=max(body.predecessors_until_ms, until_ms))
     return _with_body(group, _swapped(body, old, new))
+
+
+def _classic_of(event: StaticMemberReplaced) -> ClassicProfile | None:
+    told = event.profile
+    if not told.protocols:
+        return None
+    return ClassicProfile(told.session_timeout_ms, told.protocols, event.request_id)
+
+
+def _replaced_requests(old: Member) -> tuple[RequestId, ...]:
+    if old.classic is None or not old.classic.request_id:
+        return old.replaced_requests
+    return (*old.replaced_requests, old.classic.request_id)[-REPLACED_REQUESTS_MAX:]
 
 
 def _swapped(body: ConsumerBody, old: Member, new: Member) -> ConsumerBody:
@@ -236,7 +271,7 @@ def _swapped(body: ConsumerBody, old: Member, new: Member) -> ConsumerBody:
         targets=targets,
         owners=owners,
     )
-    return _put(body, new)
+    return _put(_spoken(body, old, new), new)
 
 
 # --- epochs, targets, steps ---

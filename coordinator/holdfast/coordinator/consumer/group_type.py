@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import (
     answers,
     check,
-    classic_calls,
     deadlines,
     evolve,
     heartbeat,
     leave,
     offsets,
+    sessions,
     transitions,
     usage,
     view,
 )
+from holdfast.coordinator.consumer.mixed import classic_calls
 from holdfast.coordinator.consumer.state import (
     CONSUMER,
     FIRST_EPOCH,
@@ -113,8 +113,8 @@ def _heard(_draft: Draft, _command: CommitOffsets) -> None:
     """Do nothing: here only a heartbeat is a sign of life."""
 
 
-def _session_ms(draft: Draft, _member_id: MemberId) -> int:
-    return settings.of(draft.state, draft.group_id).consumer.session_timeout_ms
+def _session_ms(draft: Draft, member_id: MemberId) -> int:
+    return sessions.timeout_ms(draft, draft.group.body.members[member_id])
 
 
 def _is_empty(group: ConsumerGroup) -> bool:

@@ -34,6 +34,16 @@ def check(
     return None if member_id in group.body.members else UnknownMemberId(member_id)
 
 
+def check_running(
+    group: ConsumerGroup, member_id: MemberId, instance_id: InstanceId | None
+) -> Rejection | None:
+    """Check as `check` does, and that the member's process has not said that it stops (S12)."""
+    error = check(group, member_id, instance_id)
+    if error is None and group.body.members[member_id].released:
+        return UnknownMemberId(member_id) if instance_id is None else fenced(group, instance_id)
+    return error
+
+
 def check_epoch(
     draft: Draft, member: Member, epoch: int, owned: tuple[TopicPartitions, ...] | None
 ) -> FencedMemberEpoch | None:

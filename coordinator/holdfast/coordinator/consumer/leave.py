@@ -5,8 +5,8 @@ The group epoch grows once for all that go together; the target is computed by t
 
 from __future__ import annotations
 
-from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import answers, identity, sessions
+from holdfast.coordinator.consumer.mixed import downgrade
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import epochs
 from holdfast.coordinator.groups.draft import Draft
@@ -55,11 +55,16 @@ def take_out(
     cause: str,
     predecessor_ms: int = 0,
 ) -> None:
-    """Record the end of members, stop their deadlines, raise the epoch once."""
+    """Record the end of members, stop their deadlines, raise the epoch once.
+
+    A group that is to be a classic one keeps its epoch as its generation (K-Q12), unless something
+    of those who are gone has to be kept with a new one (S12).
+    """
     draft.emit(event, rule)
     for member_id in member_ids:
         sessions.forget(draft, member_id)
-    epochs.raise_epoch(draft, cause, rule, predecessor_ms)
+    if predecessor_ms or not downgrade.is_due(draft):
+        epochs.raise_epoch(draft, cause, rule, predecessor_ms)
 
 
 def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
@@ -123,10 +128,9 @@ def _go(draft: Draft, command: LeaveGroup, going: dict[MemberId, bool]) -> None:
     if not command.operator and all(going.values()):
         take_out(draft, member_ids, MembersLeft(member_ids, told), "G14", "left")
         return
-    members = draft.group.body.members
-    runs = any(not members[each].released for each in member_ids)
-    session_ms = settings.of(draft.state, draft.group_id).consumer.session_timeout_ms
-    predecessor_ms = session_ms if runs else 0
+    members = [draft.group.body.members[each] for each in member_ids]
+    running = [sessions.timeout_ms(draft, each) for each in members if not each.released]
+    predecessor_ms = max(running, default=0)
     event = MembersRemoved(member_ids, told)
     take_out(draft, member_ids, event, "G23", "removed", predecessor_ms)
 

@@ -7,7 +7,12 @@ from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.groups.group_type import Fetcher
 from holdfast.coordinator.model.commands import CommitOffsets
 from holdfast.coordinator.model.events import OffsetCommitted
-from holdfast.coordinator.model.rejections import Rejection, StaleMemberEpoch, UnknownMemberId
+from holdfast.coordinator.model.rejections import (
+    IllegalGeneration,
+    Rejection,
+    StaleMemberEpoch,
+    UnknownMemberId,
+)
 from holdfast.coordinator.model.state import State
 
 
@@ -24,6 +29,8 @@ def may_commit(state: State, group: ConsumerGroup, command: CommitOffsets) -> Re
         return UnknownMemberId(command.member_id)  # K-J36
     if epoch == member.epoch or (epoch < member.epoch and _kept(state, member, command)):
         return None  # K-J39
+    if member.classic is not None:
+        return IllegalGeneration(epoch, member.epoch)  # the word of its protocol for it
     return StaleMemberEpoch(epoch, member.epoch)  # K-J38, K-J40
 
 

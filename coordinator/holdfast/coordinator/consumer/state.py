@@ -15,10 +15,11 @@ from holdfast.coordinator.model.ids import (
     InstanceId,
     MemberId,
     Principal,
+    RequestId,
     TopicName,
     TopicPartition,
 )
-from holdfast.coordinator.model.member_profile import ConsumerProfile
+from holdfast.coordinator.model.member_profile import ClassicProfile, ConsumerProfile
 from holdfast.coordinator.model.state import Group
 from holdfast.coordinator.structures.pmap import PMap
 
@@ -80,6 +81,10 @@ class Member(NamedTuple):
     """How long an older holder may still act on what was granted last (S12)."""
     principal: Principal = ""
     """The principal that joined, whose instance id it is."""
+    classic: ClassicProfile | None = None
+    """What it says in the classic protocol; None: it speaks the heartbeat protocol."""
+    replaced_requests: tuple[RequestId, ...] = ()
+    """The last request ids of classic joins whose members this one has replaced (S14)."""
 
     @property
     def state(self) -> str:
@@ -125,6 +130,10 @@ class ConsumerBody(NamedTuple):
     """How many members have each regular expression."""
     assignor_users: PMap[str, int] = PMap()
     """How many members would have each assignor."""
+    classic_members: PMap[MemberId, bool] = PMap()
+    """The members that speak the classic protocol (K-Q5)."""
+    classic_protocols: PMap[str, int] = PMap()
+    """How many of these support each protocol (K-Q6)."""
 
 
 ConsumerGroup: TypeAlias = Group[ConsumerBody]
@@ -136,6 +145,11 @@ Stored: TypeAlias = Member | MemberTarget | ResolvedRegex
 def is_settled(body: ConsumerBody, member: Member) -> bool:
     """Return whether a member owns all of the present target."""
     return member.epoch == body.assignment_epoch and not member.revoking and not member.waiting
+
+
+def protocol_names(classic: ClassicProfile | None) -> tuple[str, ...]:
+    """Return the names of the protocols that a member supports, each once."""
+    return () if classic is None else tuple({each.name: None for each in classic.protocols})
 
 
 def places(held: Iterable[Holding]) -> Iterator[TopicPartition]:
@@ -164,5 +178,9 @@ def restored(body: ConsumerBody, records: Iterable[Stored]) -> ConsumerBody:
         regex_users=PMap(Counter(each.regex for each in profiles if each.regex)),
         assignor_users=PMap(
             Counter(each.server_assignor for each in profiles if each.server_assignor)
+        ),
+        classic_members=PMap((m.member_id, True) for m in members if m.classic is not None),
+        classic_protocols=PMap(
+            Counter(name for m in members for name in protocol_names(m.classic))
         ),
     )

@@ -9,15 +9,16 @@ from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import answers, identity, sessions
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.groups.draft import Draft
-from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
+from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, JoinGroup
 from holdfast.coordinator.model.events import InstanceReleased, StaticMemberReplaced
+from holdfast.coordinator.model.ids import MemberId, RequestId
 from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.rejections import (
     GroupMaxSizeReached,
     InvalidRequest,
     Rejection,
 )
-from holdfast.coordinator.model.volatile import REBALANCE, DeadlineKey
+from holdfast.coordinator.model.volatile import REBALANCE, SYNC, DeadlineKey
 
 
 def may_join(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
@@ -26,33 +27,41 @@ def may_join(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
     if group is None:
         return None
     known = group.body.members.get(command.member_id)
-    holder = _holder(group, command)
+    holder = holder_of(group, command)
     if known is not None and command.instance_id not in {None, known.instance_id}:
         problem = f"member {command.member_id!r} is {known.instance_id!r}, and stays it"
         return InvalidRequest("instance_id", problem)  # K-H4
     if holder is not None:
-        # K-N11, K-N12; a full group takes an instance that returns: K-N20, K-N21
-        return None if holder.released else identity.unreleased(group, str(holder.instance_id))
-    return None if known is not None else _full(draft, len(group.body.members))  # K-M8, K-N22
+        # K-N11, K-N12; a full group takes an instance that returns: K-N20, K-N21. A process of
+        # the classic protocol cannot say that it stops, so nobody waits for it: K-N13
+        free = holder.released or holder.classic is not None
+        return None if free else identity.unreleased(group, str(holder.instance_id))
+    return no_room(draft, command)  # K-M8, K-N22
 
 
-def _full(draft: Draft, members: int) -> GroupMaxSizeReached | None:
+def no_room(
+    draft: Draft, command: ConsumerGroupHeartbeat | JoinGroup
+) -> GroupMaxSizeReached | None:
+    """Refuse a caller that is neither member nor instance of a group that is full."""
+    group: ConsumerGroup = draft.group
+    if command.member_id in group.body.members or holder_of(group, command) is not None:
+        return None
     most = settings.of(draft.state, draft.group_id).consumer.max_size
-    return GroupMaxSizeReached(most) if members >= most else None
+    return GroupMaxSizeReached(most) if len(group.body.members) >= most else None
 
 
-def _holder(group: ConsumerGroup, command: ConsumerGroupHeartbeat) -> Member | None:
+def holder_of(group: ConsumerGroup, command: ConsumerGroupHeartbeat | JoinGroup) -> Member | None:
     """Return the member that holds the instance that the caller names."""
     held = group.body.instances.get(command.instance_id or "")
     return None if held is None else group.body.members[held]
 
 
 def swap(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
-    """Put a new process into the place of one that released it, if the caller is one (K-N6).
+    """Put a new process into the place of an older one, if the caller is one (K-N6, K-Q4).
 
     A process that returns with its own id (K-N7) is the member that it was.
     """
-    old = _holder(draft.group, command)
+    old = holder_of(draft.group, command)
     if old is None or old.member_id == command.member_id:
         return
     timeout_ms = command.rebalance_timeout_ms
@@ -63,18 +72,31 @@ def swap(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
         old.profile.rebalance_timeout_ms if timeout_ms is None else timeout_ms,
         (),
     )
-    draft.emit(
-        StaticMemberReplaced(
-            str(old.instance_id),
-            old.member_id,
-            command.member_id,
-            profile,
-            command.caller.request_id,
-            predecessor_ms=0,
-        ),
-        "N6",
-    )
+    replace(draft, old, command.member_id, profile, command.caller.request_id, "N6")
+
+
+def replace(
+    draft: Draft,
+    old: Member,
+    new_id: MemberId,
+    profile: MemberProfile,
+    request_id: RequestId,
+    rule: str,
+) -> None:
+    """Fence the old id of an instance and bind the new one, in one event."""
+    gone_ms = _predecessor_ms(draft, old)
+    instance_id = str(old.instance_id)
+    event = StaticMemberReplaced(instance_id, old.member_id, new_id, profile, request_id, gone_ms)
+    draft.emit(event, rule)
     sessions.forget(draft, old.member_id)
+
+
+def _predecessor_ms(draft: Draft, old: Member) -> int:
+    """Return how long an older holder may still act (S12): the last one, or those before it."""
+    had = old.owned or old.revoking
+    own_ms = 0 if old.released or not had else sessions.timeout_ms(draft, old)
+    since_ms = max(0, draft.state.log_time_ms - old.since_ms)
+    return max(own_ms, old.predecessor_ms - since_ms, 0)
 
 
 def release(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
@@ -84,6 +106,12 @@ def release(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     """
     member: Member = draft.group.body.members[command.member_id]
     if not member.released:
-        draft.emit(InstanceReleased(str(member.instance_id), member.member_id), "N2")
-        draft.cancel(DeadlineKey(REBALANCE, member.member_id))  # K-N23
+        keep_place(draft, member, "N2")
     draft.answer(command.caller.call, answers.gone(command))
+
+
+def keep_place(draft: Draft, member: Member, rule: str) -> None:
+    """Fence a static member's id and keep its place: nothing is waited for any more (K-N23)."""
+    draft.emit(InstanceReleased(str(member.instance_id), member.member_id), rule)
+    draft.cancel(DeadlineKey(REBALANCE, member.member_id))
+    draft.cancel(DeadlineKey(SYNC, member.member_id))

@@ -28,6 +28,7 @@ ALLOWED: Final = frozenset(
         (EMPTY, "EpochRaised"),
         (EMPTY, "OffsetsCommitted"),
         (EMPTY, "OffsetsDeleted"),
+        (EMPTY, "GroupConverted"),
         (EMPTY, "GroupDeleted"),
         (BUSY, "MemberSubscribed"),
         (BUSY, "StaticMemberReplaced"),
@@ -39,6 +40,7 @@ ALLOWED: Final = frozenset(
         (BUSY, "RegexResolved"),
         (BUSY, "TargetStored"),
         (BUSY, "MemberAdvanced"),
+        (BUSY, "GroupConverted"),
         (BUSY, "OffsetsCommitted"),
         (BUSY, "OffsetsDeleted"),
     }

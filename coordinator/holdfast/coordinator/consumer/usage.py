@@ -12,7 +12,7 @@ from typing import Final
 from holdfast.coordinator.cluster.settings import GroupSettings
 from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Holding, Member
 from holdfast.coordinator.groups.usage import MEMBER_BYTES, of_text, of_texts
-from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
+from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, JoinGroup, SyncGroup
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import TopicName
 from holdfast.coordinator.model.member_profile import ConsumerProfile
@@ -38,7 +38,9 @@ def of_member(member: Member) -> int:
 
 
 def _wished(member: Member) -> int:
-    return of_texts(member.profile.topics) + of_text(member.profile.regex)
+    spoken = () if member.classic is None else member.classic.protocols
+    size = sum(len(each.name) + len(each.metadata) + of_texts(each.topics or ()) for each in spoken)
+    return of_texts(member.profile.topics) + of_text(member.profile.regex) + size
 
 
 def _held(holding: Holding) -> int:
@@ -89,12 +91,21 @@ def _named(name: str) -> int:
 
 
 def growth(
-    before: ConsumerGroup | None, after: ConsumerGroup | None, command: ConsumerGroupHeartbeat
+    before: ConsumerGroup | None,
+    after: ConsumerGroup | None,
+    command: ConsumerGroupHeartbeat | JoinGroup | SyncGroup,
 ) -> Growth:
-    """Return what a heartbeat that enlarged the state has enlarged."""
-    member_id = command.member_id
-    old = before.body.members.get(member_id) if before else None
-    new = after.body.members.get(member_id) if after else None
+    """Return what a call that enlarged the state has enlarged; an instance stays what it was."""
+    old, new = _caller(before, command), _caller(after, command)
     if old is None or new is None:
         return NEW
     return MORE if _wished(new) > _wished(old) else SAME
+
+
+def _caller(
+    group: ConsumerGroup | None, command: ConsumerGroupHeartbeat | JoinGroup | SyncGroup
+) -> Member | None:
+    if group is None:
+        return None
+    held = group.body.instances.get(command.instance_id or "")
+    return group.body.members.get(held or command.member_id)

@@ -70,6 +70,7 @@ def _member(state: State, group: ConsumerGroup, member: Member) -> DescribedCons
         principal=member.principal,
         rebalance_timeout_ms=profile.rebalance_timeout_ms,
         server_assignor=profile.server_assignor,
+        classic=member.classic is not None,
     )
 
 

@@ -29,7 +29,7 @@ from holdfast.coordinator.cluster import (
 from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.group_type import GroupType, Rules
-from holdfast.coordinator.kernel import group_types, quarantine, refusals
+from holdfast.coordinator.kernel import conversion, group_types, quarantine, refusals
 from holdfast.coordinator.kernel.evolve import evolve
 from holdfast.coordinator.kernel.group_types import TYPES, type_of
 from holdfast.coordinator.model.commands import (
@@ -40,6 +40,7 @@ from holdfast.coordinator.model.commands import (
     ClusterCommand,
     Command,
     CommitOffsets,
+    ConsumerGroupHeartbeat,
     CreatePartitions,
     CreateTopics,
     CutHistory,
@@ -53,6 +54,7 @@ from holdfast.coordinator.model.commands import (
     GrantAdmin,
     Growing,
     InstallRegexes,
+    JoinGroup,
     OneShot,
     RaiseLevel,
     RaiseRecoveryNumber,
@@ -112,8 +114,11 @@ def decide_all(
         state = _at(state, log_time_ms)
     draft = new_draft(state, volatile, group_id, used)
     for command in commands:
+        chosen = len(draft.proposed)
         _decide(draft, command)
-        if draft.found is None and group_id:
+        if draft.found is not None:
+            conversion.finish(draft, chosen)
+        elif group_id:
             draft.blank()
     draft.close()
     return draft.decision()
@@ -154,6 +159,8 @@ def _decide(draft: Draft, command: Command) -> None:
     kind = group_types.for_command(draft.found, command)
     if kind is not None and isinstance(command, kind.heartbeats):
         kind.call(draft, command)
+    elif conversion.concerns(draft.found, command):
+        _decide_growing(draft, cast("Growing", command), None)
     elif kind is None and group_types.is_of_a_type(command):
         draft.answer(caller.call, refusals.misplaced(draft.group, command))
     else:
@@ -161,9 +168,14 @@ def _decide(draft: Draft, command: Command) -> None:
 
 
 def _decide_growing(draft: Draft, command: Growing, kind: GroupType[Draft] | None) -> None:
-    """Decide a command that may enlarge the state, by the group's type or for a group of any."""
+    """Decide a command that may enlarge the state, by the group's type or for a group of any.
+
+    Without a type, it is one for any group, or of somebody who comes with the other protocol.
+    """
     before, call = draft.mark(), command.caller.call
-    if kind is not None and isinstance(command, kind.calls):
+    if kind is None and isinstance(command, ConsumerGroupHeartbeat | JoinGroup):
+        conversion.call(draft, command)
+    elif kind is not None and isinstance(command, kind.calls):
         kind.call(draft, command)
     elif kind is not None:
         one_shot = cast("OneShot", command)

@@ -13,7 +13,9 @@ from typing import Any, Final
 from holdfast.coordinator.cluster import evolve as evolve_cluster
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.request_table import RequestTable
+from holdfast.coordinator.kernel.conversion_fold import converted
 from holdfast.coordinator.kernel.group_types import new_group, type_of
+from holdfast.coordinator.model.consumer_events import GroupConverted
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     QUARANTINE_ENDED,
@@ -62,9 +64,10 @@ CLUSTER: Final[Mapping[type, Callable[[State, Any, Record], State]]] = {
 }
 """The folds of the cluster's own events, by the event's class."""
 
-OFFSETS: Final[dict[type, Callable[[Group[Any], Any, Record], Group[Any]]]] = {
+OF_ANY: Final[dict[type, Callable[[Group[Any], Any, Record], Group[Any]]]] = {
     OffsetsCommitted: evolve_offsets.offsets_committed,
     OffsetsDeleted: evolve_offsets.offsets_deleted,
+    GroupConverted: converted,
 }
 """The folds of events that groups of all types have."""
 
@@ -225,8 +228,10 @@ def evolve_group(group: Group[Any] | None, event: GroupEvent, record: Record) ->
         raise InvariantBroken("S3", f"record {record.group_seq} follows {group.seq}")
     if isinstance(event, GroupDeleted):
         return None
-    fold = OFFSETS.get(type(event)) or kind.evolve
+    fold = OF_ANY.get(type(event)) or kind.evolve
     changed = fold(group, event, record)
+    if changed.group_type != group.group_type:
+        kind, to = type_of(changed), changed.state
     if kind.derived is not None:
         to = kind.derived(changed)
     counted = _counted(changed, record.position.index, record.group_seq)

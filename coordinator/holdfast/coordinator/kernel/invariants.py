@@ -44,6 +44,8 @@ def check_touched(
 
     `before`: the group before the events that touched them.
     """
+    if before is not None and before.group_type != group.group_type:
+        return check_group(group)  # all members are others than before
     return _told(group, type_of(group).check_touched(before, group, member_ids))
 
 

@@ -59,6 +59,10 @@ class JoinGroup:
     fresh_member_id: MemberId
     """An id never used before, in case one is needed."""
     reason: str = ""
+    owned: tuple[TopicPartitions, ...] = ()
+    """What it says that it owns, in the metadata of type `consumer`, by topic."""
+    rack_id: str | None = None
+    """Where it says there that it runs."""
 
 
 @dataclass(frozen=True, slots=True)

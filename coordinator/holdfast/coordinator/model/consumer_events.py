@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.coordinator.model.ids import InstanceId, MemberId, TopicName, TopicPartitions
-from holdfast.coordinator.model.member_profile import ConsumerProfile
+from holdfast.coordinator.model.member_profile import ClassicProfile, ConsumerProfile
 
 
 class ResolvedRegex(NamedTuple):
@@ -28,6 +28,16 @@ class MemberTarget(NamedTuple):
     """By topic."""
 
 
+class ConvertedMember(NamedTuple):
+    """A member of a group that changes its protocol."""
+
+    member_id: MemberId
+    topics: tuple[TopicName, ...]
+    """Those that it names, sorted; none where the group becomes a classic one."""
+    partitions: tuple[TopicPartitions, ...]
+    """What it owns, or still may own, by topic."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemberSubscribed:
     """A member of the heartbeat protocol came, or says something new of itself (K-M5, K-M16)."""
@@ -37,6 +47,8 @@ class MemberSubscribed:
     profile: ConsumerProfile
     joined: bool
     """It was no member before."""
+    classic: ClassicProfile | None = None
+    """What it says in the classic protocol, if it speaks that (K-Q5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +104,22 @@ class MemberAdvanced:
     """What it owns from here on: the grant of these (S13)."""
     waiting: bool
     """Something of its target still belongs to others (UNRELEASED_PARTITIONS)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConverted:
+    """The group goes on under another protocol, with its members and offsets (K-Q1 to K-Q14).
+
+    Each member keeps what it owns, and the tokens of it; what it may do next, the new type says.
+    """
+
+    group_type: str
+    """From here on."""
+    generation: int
+    """Or the group epoch, from here on."""
+    members: tuple[ConvertedMember, ...]
+    """All of them, in the order of joining."""
+    protocol_name: str = ""
+    """Of a classic group with members."""
+    leader: MemberId = ""
+    """Of a classic group with members."""

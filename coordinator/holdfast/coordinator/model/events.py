@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from holdfast.coordinator.model.access import Acl, Fingerprint, Revocation
 from holdfast.coordinator.model.consumer_events import (
     EpochRaised,
+    GroupConverted,
     MemberAdvanced,
     MemberSubscribed,
     RegexResolved,
@@ -354,6 +355,7 @@ GroupEvent: TypeAlias = (
     | RegexResolved
     | TargetStored
     | MemberAdvanced
+    | GroupConverted
     | GroupDeleted
     | OffsetsCommitted
     | OffsetsDeleted

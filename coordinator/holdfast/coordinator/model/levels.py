@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.consumer_events import (
     EpochRaised,
+    GroupConverted,
     MemberAdvanced,
     MemberSubscribed,
     RegexResolved,
@@ -63,6 +64,7 @@ SINCE: Final[Mapping[type, int]] = {
     RegexResolved: 2,
     TargetStored: 2,
     MemberAdvanced: 2,
+    GroupConverted: 2,
 }
 """The level that first holds an event, by the event's class; what is not named is of level 1.
 

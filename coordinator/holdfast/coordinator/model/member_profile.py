@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.coordinator.model.ids import TopicName
+from holdfast.coordinator.model.ids import RequestId, TopicName
 from holdfast.coordinator.structures.flattened import flattened
 
 
@@ -63,3 +63,14 @@ class ConsumerProfile(NamedTuple):
     """The regular expression that it wants topics by; "": none."""
     server_assignor: str = ""
     """The assignor that it would have; "": any."""
+
+
+class ClassicProfile(NamedTuple):
+    """What a member says that speaks the classic protocol in a group of the heartbeat protocol."""
+
+    session_timeout_ms: int
+    """How long it may be silent."""
+    protocols: tuple[Protocol, ...]
+    """What it can do, the most wanted first."""
+    request_id: RequestId = ""
+    """The request id of its last join (S14)."""

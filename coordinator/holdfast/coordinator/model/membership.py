@@ -54,7 +54,7 @@ REFUSED: Final = "refused"
 LATE: Final = "late"
 """Thrown out because the join phase closed without it (K-D5)."""
 
-Everyone: TypeAlias = Literal["", "recalled", "freed", "granted", "ended"]
+Everyone: TypeAlias = Literal["", "recalled", "freed", "granted", "converted", "ended"]
 """What an event does to all members, whether it names them or not; "" if nothing."""
 
 RECALLED: Final = "recalled"
@@ -63,6 +63,8 @@ FREED: Final = "freed"
 """What all were granted is over: another generation started."""
 GRANTED: Final = "granted"
 """All are granted something, be it nothing: the assignment of the generation (K-E5)."""
+CONVERTED: Final = "converted"
+"""All go on as members of a group of another type, and keep what they were granted."""
 ENDED: Final = "ended"
 """Nobody is left, and what anybody was granted is over."""
 
@@ -176,6 +178,7 @@ TABLE: Final[Mapping[type, Line]] = {
     consumer.RegexResolved: UNTOUCHED,
     consumer.TargetStored: UNTOUCHED,
     consumer.MemberAdvanced: Line(ADVANCED, named=_one),
+    consumer.GroupConverted: Line(everyone=CONVERTED),
     ev.GroupDeleted: Line(everyone=ENDED),
     ev.OffsetsCommitted: UNTOUCHED,
     ev.OffsetsDeleted: UNTOUCHED,

@@ -14,7 +14,9 @@ from heapq import nsmallest
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from holdfast.coordinator.groups.assignment_bytes import partitions
 from holdfast.coordinator.groups.usage import REBALANCES_MAX, of_texts
+from holdfast.coordinator.model.consumer_events import GroupConverted
 from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
@@ -33,7 +35,6 @@ from holdfast.coordinator.model.membership import (
     line_of,
 )
 from holdfast.coordinator.model.subscriptions import CONSUMER
-from holdfast.coordinator.projections.assignment_bytes import partitions
 from holdfast.coordinator.projections.history import (
     REASON_BYTES_MAX,
     Change,
@@ -98,7 +99,7 @@ def tell(
     line = line_of(event)
     if not line.kind and not line.everyone:
         return
-    if isinstance(event, GroupDeleted):
+    if isinstance(event, GroupDeleted | GroupConverted):  # rebalances are of one protocol
         histories.set(group_id, None)
     elif before is not None and after is not None:
         history = histories.get(group_id) or ()

@@ -29,6 +29,7 @@ from holdfast.coordinator.model.commands import (
 )
 from holdfast.coordinator.model.effects import Answer
 from holdfast.coordinator.model.membership import (
+    CONVERTED,
     ENDED,
     FREED,
     GRANTED,
@@ -183,7 +184,7 @@ class Batch:
         return ev.Part(self.group_id, term, version, tuple(self.events))
 
 
-_WHOLE: Final = frozenset({FREED, GRANTED, ENDED})
+_WHOLE: Final = frozenset({FREED, GRANTED, CONVERTED, ENDED})
 """Kinds of events that change every member, so that their cost grows with the group anyway."""
 
 

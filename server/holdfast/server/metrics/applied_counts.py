@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.events import GroupDeleted, RebalanceStarted
 from holdfast.coordinator.model.membership import (
+    CONVERTED,
     ENDED,
     EXPIRED,
     FREED,
@@ -101,7 +102,7 @@ class AppliedCounts:
         elif everyone == GRANTED:
             _end(self._rebalancing, group_id, now_ms, self.rebalance_s)
             _end(self._freed, group_id, now_ms, self.without_owner_s)
-        elif everyone == ENDED or isinstance(record.event, GroupDeleted):
+        elif everyone in {CONVERTED, ENDED} or isinstance(record.event, GroupDeleted):
             self._rebalancing.pop(group_id, None)
             self._freed.pop(group_id, None)
 

@@ -17,6 +17,7 @@ from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.commands import Caller
 from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged
 from holdfast.coordinator.model.membership import (
+    CONVERTED,
     EXPIRED,
     LATE,
     LEFT,
@@ -391,7 +392,7 @@ def _news(event: Event, group: Group[Any] | None) -> Iterator[tuple[MemberId, Co
     """Yield the members that must hear of an event now, each with a code and a reason."""
     line = line_of(event)
     reason = line.reason(event) or ""
-    if line.everyone == RECALLED and group is not None:
+    if line.everyone in {RECALLED, CONVERTED} and group is not None:
         code = e.ERROR_CODE_REBALANCE_IN_PROGRESS
         yield from ((member_id, code, reason) for member_id in type_of(group).members(group))
     elif why := _WHY.get(line.kind):

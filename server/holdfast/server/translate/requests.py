@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from google.protobuf.message import DecodeError
@@ -32,6 +33,7 @@ _UNSET: Final = -1
 
 def join_group(request: g.JoinGroupRequest, caller: c.Caller, fresh_member_id: str) -> c.JoinGroup:
     """Translate JoinGroup to its command; `fresh_member_id` must never have been used before."""
+    read = [_subscription(each.metadata) for each in request.protocols if _is_consumer(request)]
     return c.JoinGroup(
         caller=caller,
         group_id=request.group_id,
@@ -40,10 +42,25 @@ def join_group(request: g.JoinGroupRequest, caller: c.Caller, fresh_member_id: s
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         protocol_type=limits.text("protocol_type", request.protocol_type),
-        protocols=tuple(_protocols(request)),
+        protocols=tuple(_protocols(request, read)),
         fresh_member_id=fresh_member_id,
         reason=limits.text("reason", request.reason),
+        owned=_claimed(read),
+        rack_id=next((each.rack_id or None for each in read if each is not None), None),
     )
+
+
+def _is_consumer(request: g.JoinGroupRequest) -> bool:
+    return request.protocol_type == CONSUMER
+
+
+def _claimed(read: Iterable[g.ConsumerProtocolSubscription | None]) -> tuple[TopicPartitions, ...]:
+    """Return what a member says that it owns, in any of its protocols, by topic."""
+    by_topic: dict[str, set[int]] = {}
+    for subscription in read:
+        for each in () if subscription is None else subscription.owned_partitions:
+            by_topic.setdefault(each.topic, set()).update(each.partitions)
+    return tuple(TopicPartitions(name, tuple(sorted(by_topic[name]))) for name in sorted(by_topic))
 
 
 def _instance_id(
@@ -58,10 +75,12 @@ def _instance_id(
     return limits.text("group_instance_id", message.group_instance_id)
 
 
-def _protocols(request: g.JoinGroupRequest) -> Iterator[Protocol]:
+def _protocols(
+    request: g.JoinGroupRequest, read: Sequence[g.ConsumerProtocolSubscription | None]
+) -> Iterator[Protocol]:
     left = SUBSCRIBED_MAX
-    for item in request.protocols:
-        named = _subscription(item.metadata) if request.protocol_type == CONSUMER else None
+    for item, subscription in zip_longest(request.protocols, read):
+        named = None if subscription is None else subscription.topics
         left -= len(named or ())
         if left < 0:
             raise malformed(
@@ -79,19 +98,19 @@ def subscribed(metadata: bytes) -> tuple[str, ...] | None:
     Empty bytes are a subscription to nothing: so the contract's message is encoded when a pattern
     matches no topic. Raises CallFailed if there are too many.
     """
-    named = _subscription(metadata)
-    return None if named is None else tuple(sorted(set(named)))
+    read = _subscription(metadata)
+    return None if read is None else tuple(sorted(set(read.topics)))
 
 
-def _subscription(metadata: bytes) -> Sequence[str] | None:
-    """Return the topics as they were sent; None if the bytes cannot be read."""
+def _subscription(metadata: bytes) -> g.ConsumerProtocolSubscription | None:
+    """Return the subscription as it was sent; None if the bytes cannot be read."""
     _SUBSCRIPTION.check_bytes(metadata)
     try:
         subscription = g.ConsumerProtocolSubscription.FromString(metadata)
     except DecodeError:
         return None
     _SUBSCRIPTION.check(subscription)
-    return subscription.topics
+    return subscription
 
 
 def assigned(assignments: Iterable[g.SyncGroupRequestAssignment]) -> Iterator[Assigned]:

@@ -21,7 +21,6 @@ from holdfast.coordinator.model.consumer_events import MemberAdvanced, TargetSto
 from holdfast.coordinator.model.effects import Renew
 from holdfast.coordinator.model.events import OffsetCommitted
 from holdfast.coordinator.model.rejections import (
-    GroupIdNotFound,
     InconsistentGroupProtocol,
     InstanceForbidden,
     InvalidRegularExpression,
@@ -236,13 +235,16 @@ def test_s3_a_cluster_with_older_nodes_does_not_speak_the_protocol() -> None:
     assert "g" not in talk.core.state.groups
 
 
-def test_m30_a_classic_group_is_no_group_of_this_protocol(talk: Talk) -> None:
+def test_q1_a_group_of_commits_alone_takes_members_and_keeps_its_offsets(talk: Talk) -> None:
     commit = CommitOffsets(
         Caller(talk.caller().call), "g", -1, "", None, (OffsetCommitted("t", 0, 1, -1, ""),)
     )
     talk.send(commit)
 
-    assert talk.told(talk.joins("a", "t")).error == GroupIdNotFound("g")
+    assert talk.told(talk.joins("a", "t")).error is None
+    group = talk.core.state.groups["g"]
+    assert group.group_type == "consumer"
+    assert [each.offset for each in group.offsets.values()] == [1]
 
 
 def test_classic_calls_find_nobody_who_speaks_the_classic_protocol(talk: Talk) -> None:

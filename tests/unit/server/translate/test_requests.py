@@ -8,7 +8,7 @@ import pytest
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.ids import TopicPartitions
 from holdfast.server.rpc.errors import CallFailed
-from holdfast.server.translate.requests import consumer_heartbeat, subscribed
+from holdfast.server.translate.requests import consumer_heartbeat, join_group, subscribed
 from holdfast.v1 import group_pb2 as g
 
 
@@ -29,6 +29,22 @@ def test_bytes_that_are_no_message_are_not_read(bad: bytes) -> None:
 
 
 BY = c.Caller(7, "principal")
+
+
+def test_q5_a_join_claims_what_any_of_its_protocols_says_that_it_owns() -> None:
+    """K-Q5: a group of the heartbeat protocol takes that for an acknowledgement."""
+    request = g.JoinGroupRequest(group_id="g", protocol_type="consumer")
+    for name, numbers in (("range", [1]), ("sticky", [0, 1])):
+        owned = [g.ConsumerProtocolTopicPartitions(topic="t", partitions=numbers)]
+        said = g.ConsumerProtocolSubscription(topics=["t"], owned_partitions=owned, rack_id="r")
+        request.protocols.add(name=name, metadata=said.SerializeToString())
+
+    command = join_group(request, BY, "m")
+    assert (command.owned, command.rack_id) == ((TopicPartitions("t", (0, 1)),), "r")
+
+    request.protocol_type = "app"
+    opaque = join_group(request, BY, "m")
+    assert (opaque.owned, opaque.rack_id, opaque.protocols[0].topics) == ((), None, None)
 
 
 def test_m13_a_heartbeat_that_says_nothing_leaves_everything_as_it_was() -> None:

@@ -32,6 +32,7 @@ from holdfast.storage.codec.event_codec import (
 from holdfast.storage.codec.schema_versions import of_state
 from holdfast.storage.codec.state_image import Digest, changes, digest_of, restore
 from unit.coordinator.consumer.talk import Talk, parts
+from unit.coordinator.people import Consumer, World, stable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -240,6 +241,25 @@ def test_a_record_of_another_type_of_group_is_refused(talk: Talk) -> None:
 
     with pytest.raises(CodecError, match="groups that are not there"):
         restore([*classic, *orphan])
+
+
+def test_s18_a_conversion_replaces_the_records_of_the_other_type() -> None:
+    """K-Q2, K-Q12: nothing is left of what the group was, and a digest may begin anywhere."""
+    world = World()
+    stable(world, "x", "y")
+    a = Consumer(world, "a")
+    digest, steps = Digest(), [world.core.state]
+    for act in (a.beat, a.leave):
+        act()
+        steps.append(world.core.state)
+    types = [state.groups["g"].group_type for state in steps]
+
+    assert types == ["classic", "consumer", "classic"]
+    for count in (2, 3):
+        kept = store(*steps[:count])
+        assert kept == store(steps[count - 1])
+        assert restore(kept.values()) == steps[count - 1]
+    assert [digest.advance(each) for each in steps] == [digest_of(each) for each in steps]
 
 
 def test_s3_its_records_are_of_the_level_that_knows_it(talk: Talk) -> None:

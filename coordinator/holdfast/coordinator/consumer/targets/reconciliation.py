@@ -99,7 +99,8 @@ def advance(
 ) -> None:
     """Bring a member one step closer to the target in force, by its own heartbeat.
 
-    `resubscribed`: its subscription changed with this heartbeat.
+    `resubscribed`: its subscription changed with this heartbeat. A member of the classic protocol
+    takes its steps by joins, and its time runs from the heartbeat that tells it to join (K-Q9).
     """
     body = draft.group.body
     member = body.members[member_id]
@@ -111,7 +112,7 @@ def advance(
         return  # K-O9
     draft.emit(_event(member_id, step), _rule(member, step))
     after: Member = draft.group.body.members[member_id]
-    if after.state == UNREVOKED:
+    if after.state == UNREVOKED and after.classic is None:
         draft.arm(DeadlineKey(REBALANCE, member_id), after.profile.rebalance_timeout_ms)  # K-M25
     else:
         draft.cancel(DeadlineKey(REBALANCE, member_id))  # K-M26

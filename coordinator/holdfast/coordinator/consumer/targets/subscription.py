@@ -11,7 +11,8 @@ from holdfast.coordinator.consumer.targets import target
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
 from holdfast.coordinator.model.consumer_events import MemberSubscribed
-from holdfast.coordinator.model.member_profile import ConsumerProfile
+from holdfast.coordinator.model.ids import InstanceId, MemberId
+from holdfast.coordinator.model.member_profile import ClassicProfile, ConsumerProfile
 from holdfast.coordinator.model.rejections import InvalidRequest
 
 REGEXES_MAX: Final = 32
@@ -32,16 +33,27 @@ def update(draft: Draft, command: ConsumerGroupHeartbeat) -> Change:
     group: ConsumerGroup = draft.group
     known = group.body.members.get(command.member_id)
     old = ConsumerProfile() if known is None else known.profile
-    new = said(command, old)
-    if known is not None and new == old:
+    return note(draft, command.member_id, command.instance_id, said(command, old))
+
+
+def note(
+    draft: Draft,
+    member_id: MemberId,
+    instance_id: InstanceId | None,
+    new: ConsumerProfile,
+    classic: ClassicProfile | None = None,
+) -> Change:
+    """Note what a member is now, if it is another than before, in either protocol."""
+    group: ConsumerGroup = draft.group
+    known = group.body.members.get(member_id)
+    old = ConsumerProfile() if known is None else known.profile
+    if known is not None and new == old and classic == known.classic:
         return Change()
     before, alone = target.assignor_in_force(draft), not group.body.members
     resolved = group.body.regexes.get(new.regex)
-    instance_id = command.instance_id if known is None else known.instance_id
-    draft.emit(
-        MemberSubscribed(command.member_id, instance_id, new, joined=known is None),
-        "M5" if known is None else "M16",
-    )
+    meant = instance_id if known is None else known.instance_id
+    event = MemberSubscribed(member_id, meant, new, joined=known is None, classic=classic)
+    draft.emit(event, "M5" if known is None else "M16")
     resubscribed = new.topics != old.topics or new.regex != old.regex
     dropped_or_known = new.regex != old.regex and (not new.regex or resolved is not None)
     if new.topics != old.topics or dropped_or_known:  # K-P1, K-P2, K-P6
@@ -71,10 +83,17 @@ def too_much(draft: Draft, command: ConsumerGroupHeartbeat) -> InvalidRequest | 
     if command.topics is None and command.regex is None:
         return None
     group: ConsumerGroup | None = draft.found
-    body = ConsumerBody() if group is None else group.body
-    known = body.members.get(command.member_id)
+    known = None if group is None else group.body.members.get(command.member_id)
     old = ConsumerProfile() if known is None else known.profile
-    new = said(command, old)
+    return beyond(draft, command.member_id, said(command, old))
+
+
+def beyond(draft: Draft, member_id: MemberId, new: ConsumerProfile) -> InvalidRequest | None:
+    """Refuse what a member is to be, in either protocol, if it is too much with all the others."""
+    group: ConsumerGroup | None = draft.found
+    body = ConsumerBody() if group is None else group.body
+    known = body.members.get(member_id)
+    old = ConsumerProfile() if known is None else known.profile
     if new.topics == old.topics and new.regex == old.regex:
         return None
     members = len(body.members) + (known is None)

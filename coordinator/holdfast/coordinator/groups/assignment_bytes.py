@@ -1,8 +1,9 @@
-"""Reads the partitions out of an assignment's bytes, for protocol type `consumer`. Pure.
+"""Reads the partitions out of an assignment's bytes, for protocol type `consumer`, and writes them.
 
-The core passes assignments on without reading them; it reads them only to tell people what a
-rebalance moved. The bytes are a `ConsumerProtocolAssignment` (group.proto) in protobuf's wire
-form, read here because the core knows no protobuf. A test compares it with protobuf's own reader.
+In a classic group the core passes assignments on without reading them; it reads them to tell people
+what a rebalance moved, and when a group changes its protocol. The bytes are a
+`ConsumerProtocolAssignment` (group.proto) in protobuf's wire form, read here because the core knows
+no protobuf. A test compares it with protobuf's own reader and writer. Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from holdfast.coordinator.model.ids import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from holdfast.coordinator.model.ids import TopicPartitions
+
 _ASSIGNED_PARTITIONS: Final = 1
+_USER_DATA: Final = 2
 _TOPIC: Final = 1
 _PARTITIONS: Final = 2
 
@@ -44,6 +48,36 @@ def partitions(assignment: bytes) -> tuple[TopicPartition, ...] | None:
     except (_Unreadable, UnicodeDecodeError):
         return None
     return tuple(found)
+
+
+def has_user_data(assignment: bytes) -> bool:
+    """Return whether an assignor has put bytes of its own into an assignment that can be read."""
+    return any(number == _USER_DATA and content for number, content in _fields(assignment))
+
+
+def written(partitions: Iterable[TopicPartitions]) -> bytes:
+    """Return the bytes of an assignment, as protobuf writes them."""
+    topics = (
+        _sized(_TOPIC, each.topic.encode())
+        + _sized(_PARTITIONS, b"".join(map(_varint_of, each.partitions)))
+        for each in partitions
+    )
+    return b"".join(_sized(_ASSIGNED_PARTITIONS, topic) for topic in topics)
+
+
+def _sized(number: int, content: bytes) -> bytes:
+    """Return a field of bytes; protobuf leaves empty ones out."""
+    tag = bytes([number << 3 | _LENGTH])
+    return tag + _varint_of(len(content)) + content if content else b""
+
+
+def _varint_of(value: int) -> bytes:
+    found = bytearray()
+    while value >= _MORE:
+        found.append(value & (_MORE - 1) | _MORE)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
 
 
 def _of_topic(message: bytes) -> Iterable[TopicPartition]:

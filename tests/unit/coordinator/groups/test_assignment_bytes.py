@@ -7,8 +7,9 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.projections.assignment_bytes import partitions
+from holdfast.coordinator.groups.assignment_bytes import has_user_data, partitions
+from holdfast.coordinator.groups.assignment_bytes import written as core_written
+from holdfast.coordinator.model.ids import TopicPartition, TopicPartitions
 from holdfast.v1.group_pb2 import ConsumerProtocolAssignment, ConsumerProtocolTopicPartitions
 
 OWNED = st.lists(
@@ -77,3 +78,22 @@ def test_negative_partitions_and_bad_text_cannot_be_read() -> None:
 
     for topic in (negative, bad_text):
         assert partitions(b"\x0a" + bytes([len(topic)]) + topic) is None
+
+
+@given(OWNED)
+def test_what_the_core_writes_is_as_protobuf_writes_it(owned: list[tuple[str, list[int]]]) -> None:
+    """What a group is converted to is read by its members' clients (K-Q5, K-Q12)."""
+    told = [TopicPartitions(topic, tuple(numbers)) for topic, numbers in owned]
+
+    found = ConsumerProtocolAssignment.FromString(core_written(told))
+    assert [(each.topic, list(each.partitions)) for each in found.assigned_partitions] == [
+        (topic, numbers) for topic, numbers in owned if topic or numbers
+    ]
+
+
+@given(OWNED, st.none() | st.binary(max_size=9))
+def test_bytes_of_an_assignor_of_its_own_are_seen(
+    owned: list[tuple[str, list[int]]], user_data: bytes | None
+) -> None:
+    """K-Q3: a group that has some is not converted."""
+    assert has_user_data(written(owned, user_data)) == bool(user_data)

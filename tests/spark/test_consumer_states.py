@@ -5,13 +5,16 @@ Many histories are in one table, each with a name of its own, since a run of Spa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
+from holdfast.cli.main import main
 from holdfast.coordinator.consumer import evolve, holdings
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.kernel.apply import replay
@@ -20,15 +23,22 @@ from holdfast.coordinator.model.consumer_events import (
     MemberSubscribed,
     TargetStored,
 )
-from holdfast.coordinator.model.events import InstanceReleased, Record, StaticMemberReplaced
+from holdfast.coordinator.model.events import (
+    InstanceReleased,
+    Record,
+    StaticMemberReplaced,
+    TopicsCreated,
+    TopicSize,
+)
 from holdfast.coordinator.model.state import State
+from holdfast.replay import app
 from holdfast.replay.findings import Finding
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
 from holdfast.replay.verify.compare import FINDINGS_MAX, sql_against_fold
 from holdfast.replay.verify.group_fold import entries_of
 from holdfast.replay.verify.sql_entries import state_entries
 from holdfast.replay.verify.sql_state import living_rows
-from spark.consumer_logs import eventful_consumer_log, walk
+from spark.consumer_logs import eventful_consumer_log, reconciling_log, walk
 from spark.cut_logs import continued
 from spark.rows import ENTRIES, columns_of, told
 
@@ -220,4 +230,24 @@ def test_every_kind_of_entry_is_there() -> None:
         "owned",
         "regex",
         "offset",
+    }
+
+
+def test_a_past_state_is_printed_with_epochs_owners_and_targets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """K-K5: DescribeGroups, by which classic groups are printed, does not know these."""
+    log = reconciling_log()
+    log.entry("", TopicsCreated((TopicSize("t", 4),)))
+    monkeypatch.setattr(app, "state", lambda _folders, **_place: log.state)
+
+    ended = CliRunner().invoke(main, ["replay", "state", "--node-dir", str(tmp_path)])
+
+    group = json.loads(ended.stdout)["groups"]["g"]
+    assert (group["state"], group["group_epoch"], group["assignment_epoch"]) == ("Stable", 3, 3)
+    assert group["members"]["b1"] == {
+        "instance_id": "b",
+        "member_epoch": 3,
+        "assignment": {"t": [2, 3]},
+        "target": {"t": [2, 3]},
     }

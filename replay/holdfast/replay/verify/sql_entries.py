@@ -17,7 +17,10 @@ def state_entries(living: DataFrame) -> DataFrame:
 
     `living` is read several times: the caller should persist it.
     """
-    others = f.broadcast(living.where("group_type = 'consumer'").select("grp").distinct())
+    of_the_other_type = living.where("group_type = 'consumer'").select("grp").distinct()
+    if of_the_other_type.isEmpty():  # as most logs are: half of the work is saved
+        return classic_entries(living).unionByName(offset_entries(living))
+    others = f.broadcast(of_the_other_type)
     classic = classic_entries(living.join(others, "grp", "left_anti"))
     consumer = consumer_entries(living.join(others, "grp", "left_semi"))
     return classic.unionByName(consumer).unionByName(offset_entries(living))

@@ -116,7 +116,7 @@ class Verification:
         sql = state_entries(living)
         self._check(
             "state by SQL = state by evolve",
-            "members, instances, generations, grants, offsets",
+            "members, instances, generations, epochs, grants, targets, offsets",
             lambda: compare.sql_against_fold(sql, folded.entries(), broken),
         )
         living.unpersist()

@@ -13,27 +13,24 @@ from holdfast.coordinator.model.events import (
     GroupCreated,
     HistoryCut,
     LevelRaised,
-    Record,
     SegmentSealed,
 )
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.app import Expected, state, verify
-from holdfast.replay.read.log_rows import RECORD, Beginning, Bucket, Cut
+from holdfast.replay.read.log_rows import RECORD, Cut
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, node_log, sources_by_segment
 from holdfast.replay.report.tables import heading
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
-from holdfast.replay.verify.checkpoint_rows import checkpoint_rows
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.compare import sql_against_fold
 from holdfast.replay.verify.group_fold import entries_of, fold_bucket
-from holdfast.replay.verify.sql_state import living_rows, state_entries
+from holdfast.replay.verify.sql_entries import state_entries
+from holdfast.replay.verify.sql_state import living_rows
 from holdfast.storage.codec.state_image import digest_of, restore
 from holdfast.storage.segments.checkpoint import checkpoint_name, write_checkpoint
-from holdfast.storage.segments.columns import SCHEMA
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
-from holdfast.storage.segments.segments import BUCKETS, bucket_file, typed_columns
-from spark.cut_logs import checkpoint_at, write_cut_node
+from spark.cut_logs import beginning, checkpoint_at, continued, write_cut_node
 from spark.damage import lost
 from spark.event_logs import (
     START_MS,
@@ -51,16 +48,11 @@ from spark.event_logs import (
     two_static_members,
     write_node,
 )
+from spark.rows import ENTRIES, columns_of, told
 
 LOG = eventful_log()
 SEALED = len(LOG.rows)
 FOLDED = Cut(Position(LOG.index, 0))
-
-
-def beginning(folder: Path, log: EventLog, count: int) -> Beginning:
-    made = checkpoint_at(log, count)
-    path = write_checkpoint(folder, made)
-    return Beginning(made.last, str(path), made.digest, made.state.log_time_ms)
 
 
 def folded(log: NodeLog) -> Any:  # noqa: ANN401 - a state
@@ -82,36 +74,12 @@ def test_s24_the_fold_goes_on_from_a_checkpoint_at_any_record(tmp_path: Path) ->
         assert folded(NodeLog("n1", tuple(behind), (), begins)) == LOG.state, f"cut after {count}"
 
 
-ENTRIES = "grp string, kind string, key string, value string"
-
-
-def columns_of(record: Record) -> dict[str, Any]:
-    index, ordinal = record.position
-    return {**typed_columns(record), "idx": index, "ordinal": ordinal}
-
-
-def told(prefix: str, group: str, columns: dict[str, Any]) -> tuple[Any, ...]:
-    row = {**columns, "grp": f"{prefix} {group}" if group else "", "payload": None, "chain": None}
-    return tuple(row.get(name) for name in SCHEMA.names)
-
-
-def continued(folder: Path, count: int) -> list[tuple[Any, ...]]:
-    """Rows that stand for the first records, and the others as they are; `count` names groups."""
-    begins, rows = beginning(folder, LOG, count), []
-    for nth in range(BUCKETS):
-        for row in checkpoint_rows(Bucket(bucket_file(nth), (), begins)):
-            columns = dict(zip(SCHEMA.names, row, strict=True))
-            rows.append(told(str(count), columns["grp"], columns))
-    behind = LOG.records[count:]
-    return rows + [told(str(count), each.group_id, columns_of(each)) for each in behind]
-
-
 def test_s24_sql_goes_on_from_a_checkpoint_at_any_record(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """In the midst of a join phase, before a swap, after assignments that were wiped (K-D10)."""
     counts = range(1, SEALED)
-    rows = [row for count in counts for row in continued(tmp_path, count)]
+    rows = [row for count in counts for row in continued(tmp_path, LOG, count)]
     entries = [
         (f"{count} {group.group_id}", *entry[2:5])
         for count in counts

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from holdfast.replay.analyse.analysis import Analysis, Frozen, Mark
-from holdfast.replay.analyse.ownership import Interval
+from holdfast.replay.analyse.intervals import Interval
 from holdfast.replay.report import picture
 
 FAILOVER = Analysis(

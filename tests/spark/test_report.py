@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.coordinator.model.text import OBEYED
 from holdfast.replay.analyse.analysis import Analysis, GroupSummary, Mark, Restless, Step
-from holdfast.replay.analyse.ownership import Interval
+from holdfast.replay.analyse.intervals import Interval
 from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.analyse.rebalances import Rebalance
 from holdfast.replay.app import report

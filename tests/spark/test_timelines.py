@@ -9,7 +9,8 @@ from holdfast.coordinator.model.events import (
     MembersRemoved,
     Record,
 )
-from holdfast.replay.analyse.ownership import Interval, OwnershipTimeline
+from holdfast.replay.analyse.intervals import Interval
+from holdfast.replay.analyse.ownership import OwnershipTimeline
 from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline
 from spark.event_logs import (
     START_MS,

@@ -47,7 +47,13 @@ class Room(NamedTuple):
 
 
 SPARK = ["holdfast.replay.app", "holdfast.replay.spark", "holdfast.replay.analyse.queries"]
-FOLDS = ["holdfast.replay.verify.group_fold", "holdfast.replay.verify.cluster_fold"]
+FOLDS = [
+    "holdfast.replay.verify.group_fold",
+    "holdfast.replay.verify.cluster_fold",
+    "holdfast.replay.verify.consumer_entries",
+    "holdfast.replay.verify.checkpoint_rows",
+    "holdfast.replay.verify.checkpoint_consumer_rows",
+]
 JUDGES = ["holdfast.chaos.checkers", "holdfast.chaos.evidence"]
 ACTORS = ["holdfast.chaos.collect", "holdfast.chaos.nemesis", "holdfast.chaos.workload"]
 RUN = ["holdfast.chaos.clock", "holdfast.chaos.cluster", "holdfast.chaos.runner", *ACTORS]
@@ -60,7 +66,7 @@ ROOMS = [
     ),
     Room(FOLDS, [], ["pyspark", "py4j", *SPARK], "it runs in Spark's workers, without Spark"),
     Room(
-        ["holdfast.replay.verify.sql_state"],
+        ["holdfast.replay.verify.sql_state", "holdfast.replay.verify.sql_consumer_state"],
         [],
         ["holdfast"],
         "it says the rules a second time, and shares nothing with the first",
@@ -181,7 +187,9 @@ KNOW_BODIES = [
     "holdfast.coordinator.kernel.conversion_fold",  # the same
     "holdfast.storage.codec",  # stores it, by the class that the type names
     "holdfast.replay.verify.group_fold",  # says what `sql_state` says, which knows the rules
+    "holdfast.replay.verify.consumer_entries",  # says what `sql_consumer_state` says
     "holdfast.replay.verify.checkpoint_rows",  # the same, of what lies before a log
+    "holdfast.replay.verify.checkpoint_consumer_rows",  # as this one
     "holdfast.replay.analyse.beginnings",  # as the timelines beside it, which know the events
 ]
 
@@ -258,6 +266,11 @@ BAD = [
         check_rooms,
         "replay/holdfast/replay/verify/sql_state.py",
         "from holdfast.coordinator import evolve",
+    ),
+    (
+        check_rooms,
+        "replay/holdfast/replay/verify/sql_consumer_state.py",
+        "from holdfast.coordinator.consumer import state",
     ),
     (check_rooms, "clients/chaos/holdfast/chaos/checkers/x.py", "from time import monotonic"),
     (check_rooms, "clients/chaos/holdfast/chaos/checkers/x.py", "from holdfast.chaos import clock"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.coordinator.model.ids import Position
-from holdfast.replay.analyse.ownership import Interval
+from holdfast.replay.analyse.intervals import Interval
 from holdfast.replay.analyse.rebalances import Rebalance
 
 

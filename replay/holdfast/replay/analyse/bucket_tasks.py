@@ -17,7 +17,8 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.state import Group
 from holdfast.replay.analyse.beginnings import named_by, owned_by
-from holdfast.replay.analyse.ownership import Interval, OwnershipTimeline
+from holdfast.replay.analyse.intervals import Interval
+from holdfast.replay.analyse.ownership import OwnershipTimeline
 from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline, Turn
 from holdfast.replay.read.log_rows import Bucket, Cut, read_rows
 from holdfast.storage.codec.event_codec import decode_record

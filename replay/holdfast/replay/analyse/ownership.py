@@ -3,19 +3,21 @@
 An interval is what the log grants: it begins with a grant (`AssignmentStored`, or the swap of a
 static member in a stable group) and ends with the next generation, a release (S12), or the member's
 end. The log does not tell when a client stopped acting. Only assignments of groups of protocol type
-`consumer` can be read.  Times are log time in milliseconds (S8). Plain Python: no Spark, no files.
+`consumer` can be read. Groups of the heartbeat protocol are followed by `stepwise`. Times are log
+time in milliseconds (S8). Plain Python: no Spark, no files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from holdfast.coordinator.classic.state import Member
 from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
+    GroupCreated,
     GroupDeleted,
     GroupEmptied,
     InstanceReleased,
@@ -26,36 +28,12 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.ids import MemberId, TopicPartition
 from holdfast.replay.analyse.departures import Departures, departures
+from holdfast.replay.analyse.intervals import OPEN, Held, Interval, Ledger
+from holdfast.replay.analyse.stepwise import StepwiseTimeline
 from holdfast.storage.codec.event_codec import CodecError, decode_assignment
 
 CONSUMER: Final = "consumer"
-OPEN: Final = "open"
-"""How an interval ended that had not ended when the log did."""
-
-
-class Interval(NamedTuple):
-    """One owner's time with one partition, from one grant."""
-
-    group: str
-    topic: str
-    partition: int
-    owner: str  # the instance of a static member, else the member id
-    member_id: str
-    token: int  # index of the granting entry, the low part of the fencing token (S13)
-    start_ms: int
-    end_ms: int
-    ended: str
-    """generation, released, replaced, left, removed, expired, refused, deleted, or open."""
-    predecessor_ms: int  # for how long an earlier holder could still act (S12)
-
-
-class Held(NamedTuple):
-    """A grant in force."""
-
-    owner: str
-    token: int
-    start_ms: int
-    predecessor_ms: int
+"""The protocol type whose assignments can be read, and the type of groups that `stepwise` knows."""
 
 
 @dataclass(slots=True)
@@ -65,15 +43,27 @@ class OwnershipTimeline:
     group: str
     owners: dict[MemberId, str] = field(default_factory=dict)
     granted: dict[MemberId, tuple[TopicPartition, ...]] = field(default_factory=dict)
-    held: dict[tuple[TopicPartition, MemberId], Held] = field(default_factory=dict)
     consumer: bool = False
     stable: bool = False
     now_ms: int = 0
     unreadable: int = 0
+    stepwise: StepwiseTimeline | None = None
+    """Of a group of the heartbeat protocol."""
+    ledger: Ledger = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Share the ledger with the timeline of the other protocol."""
+        self.ledger = self.stepwise.ledger if self.stepwise else Ledger(self.group)
 
     def step(self, record: Record) -> Iterator[Interval]:
         """Take in a record; yield the intervals that it ends."""
         self.now_ms = record.log_time_ms
+        if isinstance(record.event, GroupCreated):
+            other = record.event.group_type == CONSUMER
+            self.stepwise = StepwiseTimeline(self.ledger) if other else None
+        yield from self.stepwise.step(record) if self.stepwise else self._step(record)
+
+    def _step(self, record: Record) -> Iterator[Interval]:
         match record.event:
             case MemberJoined() as event:
                 self.consumer = event.protocol_type == CONSUMER
@@ -103,7 +93,8 @@ class OwnershipTimeline:
         owner = self.owners[member.member_id]
         grant = Held(owner, member.granted_index, since_ms, member.predecessor_ms)
         if in_force:
-            self.held |= {(place, member.member_id): grant for place in partitions}
+            for place in partitions:
+                self.ledger.held[place, member.member_id] = grant
 
     def close(self, end_ms: int) -> Iterator[Interval]:
         """Yield the intervals that are still open, ended at `end_ms`, the end of the log."""
@@ -139,7 +130,7 @@ class OwnershipTimeline:
         owner = self.owners.get(member_id, member_id)
         grant = Held(owner, record.position.index, record.log_time_ms, predecessor_ms)
         for place in partitions:
-            self.held[place, member_id] = grant
+            self.ledger.held[place, member_id] = grant
 
     def _partitions(self, content: bytes) -> tuple[TopicPartition, ...]:
         if not self.consumer or not content:
@@ -157,24 +148,7 @@ class OwnershipTimeline:
             self.granted.pop(member_id, None)
 
     def _end(self, member_ids: Collection[MemberId], ended: str) -> Iterator[Interval]:
-        ending = [key for key in self.held if key[1] in member_ids]
-        yield from (self._interval(key, ended) for key in sorted(ending))
+        return self.ledger.end(member_ids, ended, self.now_ms)
 
     def _end_all(self, ended: str) -> Iterator[Interval]:
-        yield from (self._interval(key, ended) for key in sorted(self.held))
-
-    def _interval(self, key: tuple[TopicPartition, MemberId], ended: str) -> Interval:
-        (topic, partition), member_id = key
-        owner, token, start_ms, predecessor_ms = self.held.pop(key)
-        return Interval(
-            self.group,
-            topic,
-            partition,
-            owner,
-            member_id,
-            token,
-            start_ms,
-            self.now_ms,
-            ended,
-            predecessor_ms,
-        )
+        return self.ledger.end_all(ended, self.now_ms)

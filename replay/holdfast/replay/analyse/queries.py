@@ -23,7 +23,7 @@ from holdfast.replay.analyse.analysis import (
     Restless,
     Step,
 )
-from holdfast.replay.analyse.ownership import Interval
+from holdfast.replay.analyse.intervals import Interval
 from holdfast.replay.analyse.rebalances import Rebalance, Turn
 from holdfast.replay.read.node_logs import NodeLog, buckets_of
 from holdfast.replay.spark.log_tables import rows

@@ -160,7 +160,10 @@ def _kept(rows: Iterable[LogRow], after: Position, cut: Cut) -> Iterator[LogRow]
 
 
 def contradictions(row: LogRow, record: Record) -> list[str]:
-    """Return the columns beside a payload that differ from what the payload says."""
+    """Return the columns beside a payload that differ from what the payload says.
+
+    A segment may be from a version that had fewer columns.
+    """
     said = {"idx": record.position.index, "ordinal": record.position.ordinal}
     said |= typed_columns(record)
-    return [name for name, value in said.items() if row[name] != value]
+    return [name for name, value in said.items() if row.get(name) != value]

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 
 from holdfast.coordinator.model.text import readable
 from holdfast.replay.analyse.analysis import Analysis
-from holdfast.replay.analyse.ownership import Interval
+from holdfast.replay.analyse.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,6 +14,8 @@ from pyspark.sql import functions as f
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.node_logs import NodeLog, Range, Segment
 
+_PARTITIONS: Final = "array<struct<topic: string, partitions: array<int>>>"
+
 SQL_SCHEMA: Final = (
     "idx bigint, ordinal int, grp string, grp_seq bigint, log_time_ms bigint, wall_time_ms bigint, "
     "type string, rule string, command string, principal string, request_id string, "
@@ -21,7 +23,10 @@ SQL_SCHEMA: Final = (
     "members array<string>, removed array<string>, served array<string>, "
     "grants array<struct<member_id: string, assignment: binary>>, "
     "offsets array<struct<topic: string, partition: int, offset: bigint>>, "
-    "reason string, payload binary, chain binary"
+    "reason string, payload binary, chain binary, "
+    "group_type string, epoch int, joined boolean, topics array<string>, regex string, "
+    f"targets array<struct<member_id: string, partitions: {_PARTITIONS}>>, "
+    f"asked_back {_PARTITIONS}, freed {_PARTITIONS}, granted {_PARTITIONS}, waiting boolean"
 )
 """`segments.columns.SCHEMA` as Spark's SQL, so that no file is opened to infer it."""
 

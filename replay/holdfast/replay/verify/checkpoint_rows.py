@@ -13,13 +13,14 @@ from typing import Any, Final
 
 from holdfast.coordinator.classic.state import Member
 from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
+from holdfast.coordinator.consumer.state import CONSUMER
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import Group
 from holdfast.replay.read.log_rows import Bucket
+from holdfast.replay.verify.checkpoint_consumer_rows import FIRST, Told, consumer_rows
 from holdfast.storage.segments.columns import SCHEMA
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 
-_FIRST: Final = Position(0, 0)
 _PHASES: Final = {COMPLETING: "GenerationStarted", PREPARING: "RebalanceStarted"}
 """What a group is in the midst of, by the event that began it."""
 
@@ -36,34 +37,37 @@ def checkpoint_rows(bucket: Bucket) -> Iterator[tuple[object, ...]]:
             yield _row(group.group_id, group.seq, told)
 
 
-_Told = tuple[Position, dict[str, Any]]
-"""Where a row lies, and the columns that its event has."""
-
-
-def _row(group_id: str, seq: int, told: _Told) -> tuple[object, ...]:
+def _row(group_id: str, seq: int, told: Told) -> tuple[object, ...]:
     """Make a row of it. `seq`: the number of the group's last record, with which it goes on."""
     (index, ordinal), columns = told
     row = {"idx": index, "ordinal": ordinal, "grp": group_id, "grp_seq": seq, **columns}
     return tuple(row.get(name) for name in SCHEMA.names)
 
 
-def _events(group: Group[Any], last: Position) -> Iterator[_Told]:
-    yield _FIRST, {"type": "GroupCreated"}
-    yield _FIRST, {"type": "GenerationStarted", "generation": group.generation}
-    yield _FIRST, {"type": "OffsetsCommitted", "offsets": _offsets(group)}
+def _events(group: Group[Any], last: Position) -> Iterator[Told]:
+    if group.group_type == CONSUMER:
+        yield from consumer_rows(group, last)
+    else:
+        yield from _classic_events(group, last)
+    yield FIRST, {"type": "OffsetsCommitted", "offsets": _offsets(group)}
+
+
+def _classic_events(group: Group[Any], last: Position) -> Iterator[Told]:
+    yield FIRST, {"type": "GroupCreated"}
+    yield FIRST, {"type": "GenerationStarted", "generation": group.generation}
     yield from _grants(list(group.body.members.values()), last)
     if phase := _PHASES.get(group.state):
         yield last, {"type": phase, "generation": group.generation}
 
 
-def _grants(members: list[Member], last: Position) -> Iterator[_Told]:
+def _grants(members: list[Member], last: Position) -> Iterator[Told]:
     """Tell who joined before the last assignment, what it gave, who was swapped or joined since.
 
     It lies before all records of its entry, so that what came later is behind it in any case.
     """
     granted = [member for member in members if member.granted_index]
     for member in members:
-        yield _FIRST if member.granted_index else last, _joined(member)
+        yield FIRST if member.granted_index else last, _joined(member)
     if not granted:
         return
     assigned = min(member.granted_index for member in granted)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.coordinator.consumer.state import CONSUMER
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import LevelRaised, Record, RequestRecorded
@@ -32,6 +33,7 @@ from holdfast.replay.read.log_rows import (
     contradictions,
     read_rows,
 )
+from holdfast.replay.verify import consumer_entries
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import GROUPS, changes
 
@@ -99,17 +101,22 @@ def _records_of(group: Group[Any]) -> Iterator[ResultRow]:
 def entries_of(group: Group[Any]) -> Iterator[ResultRow]:
     """Yield a group as keys and values as text, as `sql_state` computes them independently."""
     name = group.group_id
-    yield ResultRow(ENTRY, name, "generation", "", str(group.generation))
-    for member in group.body.members.values():
-        yield ResultRow(ENTRY, name, "member", member.member_id, member.instance_id or "")
-        granted = f"{member.granted_index}:{member.assignment.hex()}"
-        yield ResultRow(ENTRY, name, "grant", member.member_id, granted)
-    for instance_id, member_id in group.body.instances.items():
-        yield ResultRow(ENTRY, name, "instance", instance_id, member_id)
+    own = consumer_entries.entries_of if group.group_type == CONSUMER else _classic_entries
+    for entry in own(group):
+        yield ResultRow(ENTRY, name, *entry)
     for place, offset in group.offsets.items():
         yield ResultRow(
             ENTRY, name, "offset", f"{place.topic}/{place.partition}", str(offset.offset)
         )
+
+
+def _classic_entries(group: Group[Any]) -> Iterator[tuple[str, str, str]]:
+    yield "generation", "", str(group.generation)
+    for member in group.body.members.values():
+        yield "member", member.member_id, member.instance_id or ""
+        yield "grant", member.member_id, f"{member.granted_index}:{member.assignment.hex()}"
+    for instance_id, member_id in group.body.instances.items():
+        yield "instance", instance_id, member_id
 
 
 @dataclass(slots=True)

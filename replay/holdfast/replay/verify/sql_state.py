@@ -2,7 +2,8 @@
 
 The coordinator's fold cannot find its own mistakes. This states the same rules declaratively,
 over the typed columns: members, instances, generation, assignments with the entry that granted
-them, offsets. Nothing here may import `coordinator`; it would no longer be independent.
+them, offsets; `sql_consumer_state` does so for groups of the heartbeat protocol. Nothing here may
+import `coordinator`; it would no longer be independent.
 
 All results have the columns `grp`, `kind`, `key`, `value`, in the form of `group_fold.entries_of`.
 """
@@ -19,8 +20,8 @@ _THROWN_OUT = ("MemberExpired", "MemberRefused")
 _PHASES = ("RebalanceStarted", "GenerationStarted", "AssignmentStored", "GroupEmptied")
 
 
-def state_entries(living: DataFrame) -> DataFrame:
-    """Compute the state of all groups that exist, one row a key.
+def classic_entries(living: DataFrame) -> DataFrame:
+    """Compute the state of these groups without their offsets, one row a key.
 
     `living` is read several times: the caller should persist it.
     """
@@ -30,7 +31,6 @@ def state_entries(living: DataFrame) -> DataFrame:
         members.select("grp", f.lit("member").alias("kind"), _key("member_id"), _owner()),
         _instances(members),
         _grants(living, members),
-        _offsets(living),
     ]
     return reduce(lambda one, two: one.unionByName(two), parts)
 
@@ -148,7 +148,7 @@ def _last_assignment(living: DataFrame) -> DataFrame:
     return last.join(pairs, "grp", "left")
 
 
-def _offsets(living: DataFrame) -> DataFrame:
+def offset_entries(living: DataFrame) -> DataFrame:
     """Find the last offset of each partition, unless it was deleted afterwards."""
     each = living.where("offsets is not null").select(
         "grp", "at", f.posexplode("offsets").alias("nth", "offset")

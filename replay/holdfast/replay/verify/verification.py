@@ -26,7 +26,8 @@ from holdfast.replay.verify import acknowledged, compare, gaps, hashes
 from holdfast.replay.verify.checkpoint_rows import checkpoint_rows
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import Folded, fold
-from holdfast.replay.verify.sql_state import living_rows, state_entries
+from holdfast.replay.verify.sql_entries import state_entries
+from holdfast.replay.verify.sql_state import living_rows
 from holdfast.storage.segments.columns import SCHEMA
 
 NOTHING_SEALED = "nothing is sealed here: no readable segment, and no exported tail"
@@ -115,7 +116,7 @@ class Verification:
         sql = state_entries(living)
         self._check(
             "state by SQL = state by evolve",
-            "members, instances, generations, grants, offsets",
+            "members, instances, generations, epochs, grants, targets, offsets",
             lambda: compare.sql_against_fold(sql, folded.entries(), broken),
         )
         living.unpersist()

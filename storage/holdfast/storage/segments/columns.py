@@ -6,6 +6,10 @@ from typing import Final
 
 import pyarrow as pa
 
+_PARTITIONS: Final = pa.list_(
+    pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])
+)
+
 SCHEMA: Final = pa.schema(
     [
         ("idx", pa.int64()),
@@ -38,5 +42,21 @@ SCHEMA: Final = pa.schema(
         ("reason", pa.string()),
         ("payload", pa.binary()),
         ("chain", pa.binary()),
+        # Not in segments that versions without the heartbeat protocol have sealed.
+        ("group_type", pa.string()),
+        ("epoch", pa.int32()),
+        ("joined", pa.bool_()),
+        ("topics", pa.list_(pa.string())),
+        ("regex", pa.string()),
+        (
+            "targets",
+            pa.list_(pa.struct([("member_id", pa.string()), ("partitions", _PARTITIONS)])),
+        ),
+        ("asked_back", _PARTITIONS),
+        ("freed", _PARTITIONS),
+        ("granted", _PARTITIONS),
+        ("waiting", pa.bool_()),
     ]
 )
+"""Columns are added at the end, and are null for all events of earlier versions: what these have
+sealed is read as if it had them."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
+from holdfast.coordinator.model.consumer_events import MemberSubscribed
 from holdfast.coordinator.model.events import Event, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import append_chain
@@ -227,6 +228,29 @@ def _offsets(event: Event) -> list[dict[str, Any]] | None:
     return _structs(several, "topic", "partition", "offset")
 
 
+def _partitions(several: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return partitions by topic."""
+    return [{"topic": each.topic, "partitions": list(each.partitions)} for each in several]
+
+
+def _targets(event: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of whatever class has some
+    return [
+        {"member_id": each.member_id, "partitions": _partitions(each.partitions)}
+        for each in event.targets
+    ]
+
+
+def _wanted(name: str) -> _Reader:
+    """Return a reader of what an event says of its regular expression, or of its member's."""
+
+    def read(event: Any) -> Any:  # noqa: ANN401 - of whatever class has it
+        told = event.profile if isinstance(event, MemberSubscribed) else event
+        value = getattr(told, name)
+        return list(value) if isinstance(value, tuple) else value
+
+    return read
+
+
 _Reader = Callable[[Any], Any]
 _EVENT_COLUMNS: Final[dict[str, tuple[tuple[str, ...], _Reader]]] = {
     "generation": (("generation",), attrgetter("generation")),
@@ -239,6 +263,16 @@ _EVENT_COLUMNS: Final[dict[str, tuple[tuple[str, ...], _Reader]]] = {
     "grants": (("assignments",), lambda e: _structs(e.assignments, "member_id", "assignment")),
     "offsets": (("offsets", "partitions"), _offsets),
     "reason": (("reason",), attrgetter("reason")),
+    "group_type": (("group_type",), lambda event: event.group_type or None),
+    "epoch": (("epoch",), attrgetter("epoch")),
+    "joined": (("joined",), attrgetter("joined")),
+    "topics": (("regex", "joined"), _wanted("topics")),
+    "regex": (("regex", "joined"), _wanted("regex")),
+    "targets": (("targets",), _targets),
+    "asked_back": (("asked_back",), lambda event: _partitions(event.asked_back)),
+    "freed": (("asked_back",), lambda event: _partitions(event.freed)),
+    "granted": (("asked_back",), lambda event: _partitions(event.granted)),
+    "waiting": (("asked_back",), attrgetter("waiting")),
 }
 """Columns of events: by which attributes an event has one, and how its value is read."""
 

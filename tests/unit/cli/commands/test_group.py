@@ -47,3 +47,20 @@ def test_everyone_may_be_nobody() -> None:
     ended = removed("--all")
 
     assert (ended.exit_code, ended.output) == (0, "removed 0 members of g\n")
+
+
+def test_explain_tells_of_a_group_of_the_heartbeat_protocol_where_it_stands() -> None:
+    """K-K3: DescribeGroups does not know such a group; that must not look as if it were none."""
+
+    async def story() -> Result:
+        async with served() as node:
+            groups = PMap({"g": new_group("g", "consumer")})
+            node.replica.state = node.replica.state._replace(groups=groups)
+            command = ["group", "explain", "g", "--address", node.address]
+            return await asyncio.to_thread(CliRunner().invoke, main, command)
+
+    ended = asyncio.run(story())
+
+    assert ended.exit_code == 0
+    assert ended.output.startswith("g: ")
+    assert "holdfast log tail --group g" in ended.output

@@ -82,12 +82,18 @@ def describe(
     response = _described(cluster, group_ids, rebalances)
     others = _of_the_heartbeat_protocol(cluster, response)
     if as_json:
-        more = {"consumer_groups": list(map(plain, others))} if others else {}
-        print_json(plain(response) | more)
+        _show_json(response, others)
     else:
         describing.show(response)
         consumer_groups.show(others, behind=bool(response.groups))
     _refuse_unknown(response)
+
+
+def _show_json(
+    response: a.DescribeGroupsResponse, others: list[a.ConsumerGroupDescribedGroup]
+) -> None:
+    more = {"consumer_groups": list(map(plain, others))} if others else {}
+    print_json(plain(response) | more)
 
 
 def _of_the_heartbeat_protocol(
@@ -128,13 +134,18 @@ def explain_group(cluster: Cluster, group_id: str, last: int, *, as_json: bool) 
     """Explain the last rebalances of a group, the newest at the end.
 
     For each: when, why, who caused it, who came and went, and which partitions moved. A group
-    remembers its last 10; all of them are in the event log (`holdfast log tail --group`).
+    remembers its last 10; all of them are in the event log (`holdfast log tail --group`). A group
+    of the heartbeat protocol remembers none, and tells where it stands.
     """
     response = _described(cluster, (group_id,), last)
+    others = _of_the_heartbeat_protocol(cluster, response)
     if as_json:
-        show_json(response)
+        _show_json(response, others)
     _refuse_unknown(response)
-    if not as_json:
+    if others and not as_json:
+        consumer_groups.show(others)
+        say(f"its epochs, with their causes: holdfast log tail --group {group_id}")
+    elif not as_json:
         _explain(response)
 
 

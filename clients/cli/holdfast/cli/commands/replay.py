@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.coordinator.kernel.queries import DescribedGroup
+    from holdfast.coordinator.model.described import DescribedConsumerGroup
     from holdfast.coordinator.model.ids import Position
     from holdfast.coordinator.model.state import State
 
@@ -124,13 +125,37 @@ def _place(text: str) -> Position:
 
 
 def _told(found: State) -> dict[str, Any]:
-    from holdfast.coordinator.kernel.queries import describe_group  # noqa: PLC0415 - for this command alone
-
     return {
         "applied_index": found.applied_index,
         "log_time_ms": found.log_time_ms,
         "topics": {name: size.num_partitions for name, size in sorted(found.topics.items())},
-        "groups": {name: _group(describe_group(found, name)) for name in sorted(found.groups)},
+        "groups": {name: _of_its_type(found, name) for name in sorted(found.groups)},
+    }
+
+
+def _of_its_type(found: State, group_id: str) -> dict[str, Any]:
+    from holdfast.coordinator.kernel import queries  # noqa: PLC0415 - for this command alone
+
+    other = queries.describe_consumer_group(found, group_id)
+    if other.error is None:
+        return _consumer_group(other)
+    return _group(queries.describe_group(found, group_id))
+
+
+def _consumer_group(group: DescribedConsumerGroup) -> dict[str, Any]:
+    return {
+        "state": group.state,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "members": {
+            member.member_id: {
+                "instance_id": member.instance_id,
+                "member_epoch": member.member_epoch,
+                "assignment": dict(member.assignment),
+                "target": dict(member.target),
+            }
+            for member in sorted(group.members, key=attrgetter("member_id"))
+        },
     }
 
 

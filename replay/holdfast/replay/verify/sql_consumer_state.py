@@ -1,0 +1,222 @@
+"""The state of groups of the heartbeat protocol, by SQL: a part of `sql_state`, as independent.
+
+It is written from the rules, not from `evolve`. A member's seat is what a swap passes on: that of
+the instance of a static member, that of the id of a dynamic one. It begins when a member joins, and
+ends when one departs. What a seat is to own, and owns, is what was said of it last.
+Nothing here may import `coordinator`; results have the form of `consumer_entries.entries_of`.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+_DEPARTURES = ("MembersLeft", "MembersRemoved", "MemberExpired")
+_STEPS = ("StaticMemberReplaced", "InstanceReleased", "MemberAdvanced")
+_OF_ONE = ("MemberSubscribed", "MemberExpired", *_STEPS)
+_PARTITIONS = "array<struct<topic: string, partitions: array<int>>>"
+_LISTS = (("freed", 0), ("asked_back", 0), ("granted", 1))
+"""The partitions of a step, in the order in which they change: what comes back is granted last."""
+_RELEASED_EPOCH = -2
+_FIRST_EPOCH = 1
+_SEAT = ["grp", "seat"]
+
+
+def consumer_entries(living: DataFrame) -> DataFrame:
+    """Compute the state of these groups without their offsets, one row a key."""
+    told = _told(living)
+    present = _present(told)
+    seats = _seats(present)
+    parts = [_epochs(living), _members(seats), _owned(present, seats), _regexes(living, told)]
+    return reduce(lambda one, two: one.unionByName(two), parts)
+
+
+def _entry(rows: DataFrame, kind: str, key: str | Column, value: str | Column) -> DataFrame:
+    made = f.col(value) if isinstance(value, str) else value
+    named = f.col(key) if isinstance(key, str) else key
+    return rows.select("grp", f.lit(kind).alias("kind"), named.alias("key"), made.alias("value"))
+
+
+# --- who is there ---
+
+
+def _told(living: DataFrame) -> DataFrame:
+    """Find what each event says of each member, and in which seat that member is.
+
+    A member id is in the seat that it took last: by joining, or by a swap.
+    """
+    every = living.withColumn("target", f.lit(None).cast(_PARTITIONS))
+    single = every.where(f.col("type").isin(*_OF_ONE))
+    several = every.where(f.col("type").isin("MembersLeft", "MembersRemoved"))
+    several = several.withColumn("member_id", f.explode("members"))
+    aims = living.where("type = 'TargetStored'").withColumn("aim", f.explode("targets"))
+    aims = aims.withColumn("member_id", f.col("aim.member_id"))
+    aims = aims.withColumn("target", f.col("aim.partitions")).drop("aim")
+    rows = single.unionByName(several).unionByName(aims)
+    came = f.when(_came(), f.struct("instance_id"))
+    by_id = Window.partitionBy("grp", "member_id").orderBy("at")
+    taken = rows.withColumn("taken", f.last(came, ignorenulls=True).over(by_id))
+    instance, member = f.col("taken.instance_id"), f.col("member_id")
+    seat = f.coalesce(f.concat(f.lit("i:"), instance), f.concat(f.lit("m:"), member))
+    return taken.withColumn("seat", seat).drop("taken")
+
+
+def _came() -> Column:
+    return f.coalesce(f.col("joined"), f.lit(False)) | (  # noqa: FBT003 - a value
+        f.col("type") == "StaticMemberReplaced"
+    )
+
+
+def _present(told: DataFrame) -> DataFrame:
+    """Select what was said of members that are there, from their joining on.
+
+    A step sets the epoch of a member; each record also gets the step before it.
+    """
+    whole = Window.partitionBy(*_SEAT)
+    begun = f.max(f.when(f.col("joined"), f.col("at"))).over(whole)
+    ended = _last_at(f.col("type").isin(*_DEPARTURES)).over(whole)
+    placed = told.withColumn("begun", begun).withColumn("ended", ended)
+    present = placed.where("at >= begun and (ended is null or ended < begun)")
+    epoch = f.when(f.col("type") == "InstanceReleased", _RELEASED_EPOCH).otherwise(f.col("epoch"))
+    step = f.struct("type", f.when(_came(), 0).otherwise(epoch).alias("now"))
+    steps = f.when(_came() | f.col("type").isin(*_STEPS), step)
+    earlier = whole.orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
+    stepped = present.withColumn("step", steps)
+    return stepped.withColumn("before", f.last("step", ignorenulls=True).over(earlier))
+
+
+def _seats(present: DataFrame) -> DataFrame:
+    """Find the member in each seat, what it wants, where it is, and what it is to own.
+
+    `unannounced`: the last swap whose holder had not released the instance (S12).
+    """
+    wants = f.concat_ws("|", f.concat_ws(",", "topics"), "regex")
+    swap = f.col("type") == "StaticMemberReplaced"
+    renewed = swap & ~f.coalesce(f.col("before.type") == "InstanceReleased", f.lit(False))  # noqa: FBT003 - a value
+    return present.groupBy(*_SEAT).agg(
+        _last("member_id", _came()),
+        _last("instance_id", _came()),
+        _last(wants, f.col("type") == "MemberSubscribed").alias("wants"),
+        _last(_progress(), f.col("step").isNotNull()).alias("progress"),
+        _last("target", f.col("type") == "TargetStored"),
+        _last_at(f.col("type") == "InstanceReleased").alias("released"),
+        _last_at(swap).alias("swapped"),
+        _last_at(renewed).alias("unannounced"),
+    )
+
+
+def _last(value: str | Column, condition: Column) -> Column:
+    found = f.max_by(value, f.when(condition, f.col("at")))
+    return found.alias(value) if isinstance(value, str) else found
+
+
+def _last_at(condition: Column) -> Column:
+    return f.max(f.when(condition, f.col("at")))
+
+
+def _progress() -> Column:
+    """Tell a member's epoch, the one before (K-M11), and whether it waits for others (K-O8)."""
+    waits = f.when(f.col("waiting"), "waiting").otherwise("")
+    before = f.when(_came(), 0).otherwise(f.col("before.now"))
+    return f.concat_ws(":", f.col("step.now"), before, waits)
+
+
+def _members(seats: DataFrame) -> DataFrame:
+    """Tell of each member who it is, what it wants, where it is, and what it is to own."""
+    one = "concat(p.topic, ':', array_join(transform(p.partitions, n -> cast(n as string)), ','))"
+    target = f.expr(f"array_join(transform(target, p -> {one}), ';')")
+    member = f.col("member_id")
+    told = [
+        ("member", member, f.coalesce("instance_id", f.lit(""))),
+        ("instance", f.col("instance_id"), member),
+        ("subscription", member, f.col("wants")),
+        ("progress", member, f.col("progress")),
+        ("target", member, f.when(f.size("target") > 0, target)),
+    ]
+    structs = [
+        f.struct(f.lit(kind).alias("kind"), key.alias("key"), value.alias("value"))
+        for kind, key, value in told
+    ]
+    rows = seats.select("grp", f.inline(f.array(*structs)))
+    return rows.where("key is not null and value is not null")
+
+
+def _epochs(living: DataFrame) -> DataFrame:
+    """Find the group epoch, and the epoch of the last target."""
+    first, at = f.lit(_FIRST_EPOCH), f.col("at")
+    raised = f.when(f.col("type") == "EpochRaised", at)
+    stored = f.when(f.col("type") == "TargetStored", at)
+    last = living.groupBy("grp").agg(
+        f.coalesce(f.max_by("epoch", raised), first).cast("string").alias("generation"),
+        f.coalesce(f.max_by("epoch", stored), first).cast("string").alias("assignment"),
+    )
+    both = "stack(2, 'generation', '', generation, 'assignment epoch', '', assignment)"
+    return last.select("grp", f.expr(f"{both} as (kind, key, value)"))
+
+
+# --- who owns what ---
+
+
+def _owned(present: DataFrame, seats: DataFrame) -> DataFrame:
+    """Find the owner of each partition, with the epoch and the entry of the grant (S13, K-O16).
+
+    A release frees what its member was asked to give up (K-N23), and lets its successor commit
+    whatever epoch it knows (K-J41). A swap without a release may leave two processes that run: what
+    the new one keeps gets a newer token (S12).
+    """
+    moved = _moved(present).join(seats, _SEAT)
+    stopped = f.greatest("released", "swapped")
+    asked = f.col("last.how") == "asked_back"
+    freed = (f.col("last.how") == "freed") | (asked & (stopped > f.col("last.at")))
+    held = moved.where(~f.coalesce(freed, f.lit(False)))  # noqa: FBT003 - a value
+    epoch = f.when(f.col("released") > f.col("given.at"), 0).otherwise(f.col("given.epoch"))
+    renewed = f.when(f.col("unannounced") > f.col("given.at"), f.col("unannounced.idx"))
+    token = f.greatest(f.col("given.at.idx"), renewed)
+    revoking = f.when(asked, "revoking").otherwise("")
+    key = f.concat_ws("/", "topic", f.col("partition").cast("string"))
+    return _entry(held, "owned", key, f.concat_ws(":", "member_id", epoch, token, revoking))
+
+
+def _moved(present: DataFrame) -> DataFrame:
+    """Find what last happened to each partition in a seat, and when it was last granted."""
+    steps = present.where("type = 'MemberAdvanced'")
+    lists = [
+        f"transform({how}, part -> struct({nth} as nth, '{how}' as how, part as part))"
+        for how, nth in _LISTS
+    ]
+    each = f.expr(f"inline(concat({', '.join(lists)}))")
+    topics = steps.select(*_SEAT, "at", "epoch", each)
+    pieces = topics.withColumn("topic", f.col("part.topic"))
+    pieces = pieces.withColumn("partition", f.explode("part.partitions"))
+    given = f.when(f.col("how") == "granted", f.struct("at", "epoch"))
+    last = f.max(f.struct("at", "nth", "how")).alias("last")
+    return pieces.groupBy(*_SEAT, "topic", "partition").agg(last, f.max(given).alias("given"))
+
+
+# --- regular expressions ---
+
+
+def _regexes(living: DataFrame, told: DataFrame) -> DataFrame:
+    """Find the topics of each regular expression that some member had ever since (K-P7)."""
+    resolved = living.where("type = 'RegexResolved'").groupBy("grp", "regex")
+    found = resolved.agg(f.max("at").alias("at"), f.max_by("topics", "at").alias("topics"))
+    known = found.join(_forgotten(told), ["grp", "regex"], "left")
+    kept = known.where("forgotten is null or forgotten < at")
+    return _entry(kept, "regex", "regex", f.concat_ws(",", "topics"))
+
+
+def _forgotten(told: DataFrame) -> DataFrame:
+    """Find when each regular expression last lost its last member."""
+    spoken = told.where(f.col("type").isin("MemberSubscribed", *_DEPARTURES))
+    now = f.when(f.col("type") == "MemberSubscribed", f.col("regex")).otherwise("")
+    seated = Window.partitionBy(*_SEAT).orderBy("at")
+    had = spoken.withColumn("now", now).withColumn("was", f.lag("now", 1, "").over(seated))
+    changed = had.where("now <> was")
+    taken = changed.select("grp", "at", f.col("now").alias("regex"), f.lit(1).alias("by"))
+    dropped = changed.select("grp", "at", f.col("was").alias("regex"), f.lit(-1).alias("by"))
+    counted = taken.unionByName(dropped).groupBy("grp", "regex", "at").agg(f.sum("by").alias("by"))
+    in_order = Window.partitionBy("grp", "regex").orderBy("at")
+    users = counted.withColumn("users", f.sum("by").over(in_order)).where("users = 0")
+    return users.groupBy("grp", "regex").agg(f.max("at").alias("forgotten"))

@@ -1,0 +1,137 @@
+"""Logs of groups of the heartbeat protocol: an eventful one, and what random walks leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from conformance.in_process import InProcess
+from conformance.replayer import replay
+from holdfast.coordinator.model.consumer_events import (
+    EpochRaised,
+    MemberAdvanced,
+    MemberSubscribed,
+    MemberTarget,
+    RegexResolved,
+    TargetStored,
+)
+from holdfast.coordinator.model.events import GroupCreated, LevelRaised, MembersLeft, Record
+from holdfast.coordinator.model.ids import TopicPartitions
+from holdfast.coordinator.model.member_profile import ConsumerProfile
+from property.consumer_walk import ConsumerWalk
+from spark.event_logs import EventLog, committed, formed, released, swapped
+
+BORN = GroupCreated("consumer")
+
+
+def subscribed(
+    member: str, instance: str | None = None, *, regex: str = "", joined: bool = True
+) -> MemberSubscribed:
+    topics = () if regex else ("t",)
+    profile = ConsumerProfile("client", "host", None, 15_000, topics, regex)
+    return MemberSubscribed(member, instance, profile, joined)
+
+
+def some(partitions: Iterable[int]) -> tuple[TopicPartitions, ...]:
+    """Partitions of topic `t`."""
+    numbers = tuple(partitions)
+    return (TopicPartitions("t", numbers),) if numbers else ()
+
+
+def raised(epoch: int, cause: str = "joined") -> EpochRaised:
+    return EpochRaised(epoch, cause, b"digest")
+
+
+def aimed(epoch: int, **partitions: Iterable[int]) -> TargetStored:
+    """A target of topic `t`; members by name."""
+    targets = (MemberTarget(member, some(numbers)) for member, numbers in partitions.items())
+    return TargetStored(epoch, "uniform", tuple(targets))
+
+
+def advanced(
+    member: str,
+    epoch: int,
+    *,
+    asked_back: Iterable[int] = (),
+    freed: Iterable[int] = (),
+    granted: Iterable[int] = (),
+    waiting: bool = False,
+) -> MemberAdvanced:
+    return MemberAdvanced(member, epoch, some(asked_back), some(freed), some(granted), waiting)
+
+
+def reconciling_log() -> EventLog:
+    """At 600 ms static a1 has all of t; then b1 comes, which is to have 2 and 3.
+
+    At 900 ms a1 is asked for them; it gives them up at 1000, and b1 gets them at 1100.
+    """
+    log = formed()
+    log.entry("", LevelRaised(2))
+    log.entry("g", BORN, subscribed("a1", "a"), raised(2), aimed(2, a1=range(4)))
+    log.entry("g", subscribed("a1", "a", joined=False))
+    log.entry("g", committed(0, 1))
+    log.entry("g", advanced("a1", 2, granted=range(4)))
+    log.entry("g", subscribed("b1", "b"), raised(3), aimed(3, a1=(0, 1), b1=(2, 3)))
+    log.entry("g", advanced("b1", 3, waiting=True))
+    log.entry("g", advanced("a1", 2, asked_back=(2, 3)))
+    log.entry("g", advanced("a1", 3, freed=(2, 3)))
+    log.entry("g", advanced("b1", 3, granted=(2, 3)))
+    return log
+
+
+def eventful_consumer_log() -> EventLog:
+    """Every way for a member, an instance, a target, a grant or an expression to come and go."""
+    log = reconciling_log()
+    _restarts(log)
+    _expressions(log)
+    _a_second_life(log)
+    return log
+
+
+def _restarts(log: EventLog) -> None:
+    """A planned one keeps tokens; one while partitions are asked back frees these (K-N23)."""
+    log.entry("g", released("a", "a1"))
+    log.entry("g", swapped("a", "a1", "a2"))
+    log.entry("g", advanced("a2", 3))
+    log.entry("g", subscribed("x"), raised(4), aimed(4, a2=(0,), x=(1,)))
+    log.entry("g", advanced("a2", 3, asked_back=(1,)))
+    log.entry("g", released("a", "a2"))
+    log.entry("g", advanced("x", 4, granted=(1,)))
+    log.entry("g", swapped("a", "a2", "a3"))
+    log.entry("g", swapped("a", "a3", "a4", 5_000))  # the holder had not released it
+    log.entry("g", raised(5, "asked"), aimed(5, a4=(), b1=(0,), x=(1, 2, 3)))
+    log.entry("g", advanced("b1", 3, asked_back=(2, 3)))
+    log.entry("g", advanced("x", 5, waiting=True))
+
+
+def _expressions(log: EventLog) -> None:
+    """K-P7: an expression is forgotten with its last member, and not known when it returns."""
+    found = (("ta", "tb"), 7)
+    log.entry("r", BORN, subscribed("m", regex="t.*"), subscribed("n", regex="t.*"), raised(2))
+    log.entry("r", RegexResolved("t.*", *found))
+    log.entry("r", MembersLeft(("m",), ""), raised(3, "left"))
+    log.entry("r", subscribed("n", regex="u.*", joined=False), raised(4, "subscription"))
+    log.entry("r", RegexResolved("u.*", *found))
+    log.entry("r", subscribed("o", regex="t.*"), raised(5))
+
+
+def _a_second_life(log: EventLog) -> None:
+    """A member id that comes back, with another instance."""
+    log.entry("again", BORN, subscribed("m"), raised(2), aimed(2, m=(0, 1)))
+    log.entry("again", advanced("m", 2, granted=(0, 1)))
+    log.entry("again", MembersLeft(("m",), ""), raised(3, "left"))
+    log.entry("again", subscribed("m", "i"), raised(4), aimed(4, m=(0,)))
+    log.entry("again", advanced("m", 4, granted=(0,)))
+
+
+def walk(seed: int, steps: int) -> Iterator[tuple[tuple[Record, ...], Any]]:
+    """Yield the entries of a random walk, each with the state that it led to.
+
+    What is answered is judged elsewhere: here only the log counts.
+    """
+    transcript = ConsumerWalk(seed).transcript(steps)
+    session = InProcess(transcript["config"], transcript["topics"])
+    asyncio.run(replay(transcript, session))
+    for applied in session.core.log:
+        yield applied.records, applied.after

@@ -1,0 +1,22 @@
+"""Records as rows of a segment, without files; many logs may be in one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.coordinator.model.events import Record
+from holdfast.storage.segments.columns import SCHEMA
+from holdfast.storage.segments.segments import typed_columns
+
+ENTRIES = "grp string, kind string, key string, value string"
+
+
+def columns_of(record: Record) -> dict[str, Any]:
+    index, ordinal = record.position
+    return {**typed_columns(record), "idx": index, "ordinal": ordinal}
+
+
+def told(prefix: str, group: str, columns: dict[str, Any]) -> tuple[Any, ...]:
+    """A row; `prefix` tells the groups of one log from those of another."""
+    row = {**columns, "grp": f"{prefix} {group}" if group else "", "payload": None, "chain": None}
+    return tuple(row.get(name) for name in SCHEMA.names)

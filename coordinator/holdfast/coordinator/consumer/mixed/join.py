@@ -106,7 +106,7 @@ def _accept(draft: Draft, command: JoinGroup) -> None:
     member_id = _placed(draft, command)
     change = _update(draft, command, member_id)
     epochs.raise_for(draft, change)
-    regexes.refresh(draft, was)
+    regexes.refresh(draft, was, member_id)
     if target.is_due(draft) or draft.deferred:
         draft.defer(member_id, lambda: _close(draft, command, member_id, change))
     else:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.coordinator.classic import parked_calls
 from holdfast.coordinator.consumer.mixed import recall
 from holdfast.coordinator.groups import assignment_bytes
 from holdfast.coordinator.groups.draft import Draft
-from holdfast.coordinator.kernel import conversion, conversion_fold
+from holdfast.coordinator.kernel import conversion_fold
 from holdfast.coordinator.model.volatile import REBALANCE, DeadlineKey
 from teeth.catalogue import Scenario, seeded
 from teeth.patching import replaced
@@ -73,5 +74,5 @@ def a_classic_member_is_given_half_of_its_time() -> Iterator[None]:
 )
 def parked_calls_outlive_the_conversion() -> Iterator[None]:
     """A member waits for an answer that no rule of the new type will give."""
-    with replaced(conversion.parked_calls, "refuse", lambda *_: None):
+    with replaced(parked_calls, "refuse", lambda *_: None):
         yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.in_process import InProcess
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.consumer_events import EpochRaised
 from holdfast.coordinator.model.events import MemberExpired, MembersRemoved
@@ -12,6 +13,7 @@ from holdfast.replay.analyse.beginnings import named_by, owned_by
 from holdfast.replay.analyse.intervals import Interval
 from holdfast.replay.analyse.ownership import OwnershipTimeline
 from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline
+from property.mixed_crowd import Crowd
 from spark.consumer_logs import advanced, aimed, raised, reconciling_log, subscribed
 from spark.event_logs import START_MS, EventLog, released, swapped
 
@@ -183,3 +185,24 @@ def test_s24_an_epoch_behind_a_checkpoint_ends_when_those_before_it_have_arrived
 
     assert rebalances(log, cut) == rebalances(log)[2:]
     assert rebalances(log, cut)[0].stable_ms == 200
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_k_q2_a_group_that_changes_its_protocol_has_the_owners_that_its_state_has(
+    seed: int,
+) -> None:
+    """K-Q2, K-Q5, K-Q12: members keep what they own, whatever protocol their group speaks."""
+    session = InProcess({}, {"t": 6})
+    crowd = Crowd(seed, session, 6)
+    for _ in range(60):
+        crowd.step()
+    timeline = OwnershipTimeline("g")
+    for record in (record for entry in session.core.log for record in entry.records):
+        if record.group_id == "g":
+            list(timeline.step(record))
+    group = session.core.state.groups.get("g")
+    if group is None or group.group_type != "consumer":
+        return
+    members = group.body.members
+    owned = {(place, who) for place, who in group.body.owners.items() if not members[who].released}
+    assert set(timeline.ledger.held) == owned

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.coordinator.classic.state import Member
+from holdfast.coordinator.model.consumer_events import GroupConverted
 from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
@@ -58,10 +59,16 @@ class OwnershipTimeline:
     def step(self, record: Record) -> Iterator[Interval]:
         """Take in a record; yield the intervals that it ends."""
         self.now_ms = record.log_time_ms
-        if isinstance(record.event, GroupCreated):
-            other = record.event.group_type == CONSUMER
-            self.stepwise = StepwiseTimeline(self.ledger) if other else None
+        if isinstance(record.event, GroupCreated | GroupConverted):
+            self._go_on_as(record.event.group_type)
         yield from self.stepwise.step(record) if self.stepwise else self._step(record)
+
+    def _go_on_as(self, group_type: str) -> None:
+        """Follow the group as one of this type: its members keep what they own (K-Q2, K-Q12)."""
+        if self.stepwise:
+            self.owners, self.consumer, self.stable = self.stepwise.owners, True, False
+        other = group_type == CONSUMER
+        self.stepwise = StepwiseTimeline(self.ledger, self.owners) if other else None
 
     def _step(self, record: Record) -> Iterator[Interval]:
         match record.event:

@@ -17,7 +17,6 @@ from harness.node_changes import learner, learners, led_by, refusal, settle, vot
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.core.context import ALL, Switch
 from holdfast.raft.membership import Promote, Remove
-from holdfast.raft.messages import Hello
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -246,14 +245,3 @@ def test_a_founder_whose_removal_is_not_committed_is_no_stranger() -> None:
     settle(c, "BCDE")
 
     assert voters(c, "B") == "ABCDE"
-
-
-def test_nobody_is_asked_while_the_nodes_are_those_of_the_beginning() -> None:
-    """A cluster that never changes its nodes sends no message more than before."""
-    c = led_by("A")
-    c.restart("C")
-    c.connect_all()
-
-    waiting = [m for a in "ABC" for b in "ABC" for m in c.network.waiting(a, b)]
-
-    assert not any(isinstance(message, Hello) for message in waiting)

@@ -281,7 +281,7 @@ def test_s21_without_anybodys_word_a_node_neither_votes_nor_stands_and_asks_agai
 
 
 def test_s21_a_peer_tells_what_it_remembers_before_anything_else() -> None:
-    """On a new connection, so that no request for a vote can come before it."""
+    """Behind whose disk it has, so that no request for a vote can come before it."""
     c = Cluster()
     c.elect("A")
     c.put("A", "x")
@@ -292,4 +292,4 @@ def test_s21_a_peer_tells_what_it_remembers_before_anything_else() -> None:
     c.tick("A")
     incarnation = c.engine("B").overlay.identity.incarnation
     told = Recalled(incarnation, status.term, status.last_index, status.term)
-    assert c.network.waiting("A", "B")[0] == told
+    assert c.network.waiting("A", "B")[1] == told

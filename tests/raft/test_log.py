@@ -254,6 +254,8 @@ def test_a_stale_leader_is_told_the_term() -> None:
     assert c.campaign("B", "C")
     assert c.engine("A").status().role == "leader"
     c.network.connect("A", "C")
+    c.exchange("A", "C")  # whose disks they have (S25 f)
+    assert c.engine("A").status().role == "leader"
     c.network.deaf.add(("C", "B"))
     c.tick("A")
     c.exchange("A", "C")

@@ -29,6 +29,7 @@ def pre_vote_of_c_then_the_link_heals(c: Cluster) -> None:
     c.exchange("C", "B")
     assert c.engine("C").overlay.state.election_deadline == 0, "no pre-vote was given"
     c.network.connect("A", "B")
+    c.exchange("A", "B")  # whose disks they have (S25 f)
     c.tick("A")
     c.exchange("A", "B")
     assert c.lease("A")

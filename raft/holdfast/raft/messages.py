@@ -154,7 +154,10 @@ class TimeoutNow:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Sent at a first start only (S19): the sender, and the disks that it knows."""
+    """Says whose disk the sender's is, and which disks founded its cluster.
+
+    First of all on each connection (S25 f); again and again until a cluster has formed (S19).
+    """
 
     cluster_id: str
     stage: str

@@ -19,13 +19,14 @@ from holdfast.raft.core.membership.rebuild import Forming
 from holdfast.raft.core.membership.removals import Removals
 from holdfast.raft.core.watch import Watch
 from holdfast.raft.membership import Membership
+from holdfast.raft.messages import Recalled
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.raft.messages import Hello
+    from holdfast.raft.messages import Hello, Message
     from holdfast.storage.journal.journal import NotedMembership
 
 NODES = "tests/raft/test_change_of_nodes.py::"
@@ -33,6 +34,7 @@ FORMING = "tests/raft/test_forming.py::"
 GOING = "tests/raft/test_learners_and_removed_nodes.py::"
 FOUNDER = "tests/raft/test_new_disk_of_a_founder.py::"
 RECOVERED = "tests/raft/test_recovered_nodes.py::"
+TWICE = "tests/raft/test_two_bootstraps.py::"
 
 
 def _look(self: Watch, *, leaving: bool = False) -> None:
@@ -262,4 +264,51 @@ def founder_alone_serves_on() -> Iterator[None]:
         del self, peer, hello
 
     with replaced(ForeignDisks, "_look_beside", look):
+        yield
+
+
+@seeded("S25 f", Scenario(TWICE + "test_s25f_before_it_has_said_whose_it_is_nothing_of_it_counts"))
+def voters_prove_nothing() -> Iterator[None]:
+    """Where nodes never change, a voter is believed whatever disk is in its place by now.
+
+    It has said nothing yet of who founded its cluster, and others give up their votes for its word.
+    """
+    asked = ForeignDisks._has_to_prove
+
+    def has_to_prove(self: ForeignDisks, peer: str) -> bool:
+        return asked(self, peer) and self._in_force.index > 0
+
+    with replaced(ForeignDisks, "_has_to_prove", has_to_prove):
+        yield
+
+
+@seeded(
+    "S25 f",
+    Scenario(TWICE + "test_s25f_what_it_remembers_makes_nobody_give_up_its_vote[guarded]"),
+)
+def memory_of_a_foreign_disk() -> Iterator[None]:
+    """What a peer remembers is believed before it is known whose disk remembers it.
+
+    A disk of another bootstrap makes all others give up their votes (S21).
+    """
+    heard = ForeignDisks.hears
+
+    def hears(self: ForeignDisks, peer: str, message: Message) -> bool:
+        return heard(self, peer, message) or isinstance(message, Recalled)
+
+    with replaced(ForeignDisks, "hears", hears):
+        yield
+
+
+@seeded(
+    "S19",
+    Scenario(TWICE + "test_s19_a_rebuilt_disk_knows_who_founded_the_cluster_that_it_came_to"),
+)
+def rebuilt_disk_knows_no_founders() -> Iterator[None]:
+    """A disk that was rebuilt is told nothing of who founded, and votes for whoever asks."""
+
+    def founders(self: ForeignDisks, leader: str) -> None:
+        del self, leader
+
+    with replaced(ForeignDisks, "founders_from", founders):
         yield

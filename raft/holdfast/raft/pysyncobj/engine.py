@@ -201,12 +201,12 @@ class Engine:
             self._handlers[type(message)](peer, message)
 
     def on_connected(self, peer: str) -> None:
-        """Note a new connection (TransportHandler)."""
+        """Note a new connection (TransportHandler), and say first whose disk this is (S25 f)."""
         self.overlay.wire.connected(self.overlay.state.node(peer))
+        self.overlay.foreign.connection_began(peer)
         self.overlay.lost_writes.tell(peer)
         self.overlay.replication.connection_changed(peer)
         self.overlay.elections.connection_began(peer)
-        self.overlay.foreign.connection_began(peer)
 
     def on_disconnected(self, peer: str) -> None:
         """Note the end of a connection (TransportHandler)."""

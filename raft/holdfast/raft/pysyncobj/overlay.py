@@ -137,7 +137,8 @@ class Overlay(SyncObj):
         )
         self.proposals.judge_change = self.changes.command_for
         self.removals = Removals(ctx, self.identity, self.in_force)
-        self.appending = Appending(ctx, self.identity, self.elections, Rebuild(ctx, self.identity))
+        rebuild = Rebuild(ctx, self.identity, self.foreign.founders_from)
+        self.appending = Appending(ctx, self.identity, self.elections, rebuild)
         snapshots, wake = setup.snapshots, self.waker.wake
         self.installing = Installing(ctx, self.appending, self.delivery, snapshots, wake)
         self.state_digests = StateDigests(ctx)

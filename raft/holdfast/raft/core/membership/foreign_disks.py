@@ -1,10 +1,9 @@
-"""Whether a node's disk is one of this cluster, or has founded another one (S25 f).
+"""Whether a node's disk is one of this cluster, or is of another founding (S25 f).
 
-A disk that was started alone with --bootstrap has a log of its own. Its entries have the numbers
-and terms that this cluster's have, so it would be taken for a copy that is up to date, or for a
-candidate that knows more. So each node that is no voter says, on each new connection, which disks
-formed its cluster together with it. A new or rebuilt disk formed none. So does a voter, if the log
-says which disks founded this cluster: its disk may be another one (ADR 43). Knows no leader.
+A disk that was started with --bootstrap apart from the others has a log of its own. Its entries
+have the numbers and terms that this cluster's have, so it would be taken for a copy that is up to
+date, or for a candidate that knows more. So each node says first on each new connection, voter or
+not, which disks founded its cluster (ADR 48). A new disk knows none. Knows no leader.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ logger = logging.getLogger(__name__)
 _TOLD: Final = (
     "node %r and this node, %r, are of two clusters, although both are called %r: the disk of one "
     "of them was started with --bootstrap apart from the other, so each has a log of its own. "
-    "Neither hears the other. If one of the two is to join the other's cluster, stop it, keep its "
-    "data directory elsewhere if anything in it is wanted, and start it with an empty one and "
-    "without --bootstrap"
+    "Neither hears the other. If one of the two is to be in the other's cluster, stop it, keep its "
+    "data directory elsewhere if anything in it is wanted, and start it with the directory that it "
+    "had in that cluster, or else with an empty one, with --rebuild and without --bootstrap"
 )
 _APART: Final = (
     "this node, {own!r}, has formed cluster {cluster!r} alone, as its file names no other one, and "
@@ -57,6 +56,8 @@ class ForeignDisks:
         self._foreign: set[str] = set()
         self._ask_at: dict[str, float] = {}
         """When a peer may be asked again: boot clock, seconds."""
+        self._founding: dict[str, dict[str, str]] = {}
+        """What members have said on their present connections of who founded their cluster."""
         self._apart = ""
         """Why this node has to stop: it formed alone beside a cluster of its name."""
 
@@ -72,16 +73,21 @@ class ForeignDisks:
         """
         if self._apart:
             raise FoundedApart(self._apart)
-        if self._in_force.index > 0:
-            for peer in filter(self._ctx.state.is_connected, self._ctx.state.peers):
-                self.trusts(peer)
+        for peer in filter(self._ctx.state.is_connected, self._ctx.state.peers):
+            self.trusts(peer)
 
     def connection_began(self, peer: str) -> None:
-        """Forget what an earlier process told, which may have had another disk, and ask."""
+        """Forget what an earlier process told, which may have had another disk, and say hello.
+
+        It is the first message of a connection, so what this node says next is heard at once: the
+        peer judges it by this, and waits for no answer.
+        """
         self._own.discard(peer)
         self._foreign.discard(peer)
         self._ask_at.pop(peer, None)
-        self.trusts(peer)
+        self._founding.pop(peer, None)
+        if self._ctx.on(Switch.S25_FOREIGN):
+            self._ask(peer)
 
     def hears(self, peer: str, message: Message) -> bool:
         """Return whether a message is to be handled: from a disk of this cluster, or its proof."""
@@ -106,8 +112,17 @@ class ForeignDisks:
             self._own.add(peer)  # on this connection: the first change of nodes waits for no answer
         return True
 
+    def founders_from(self, leader: str) -> dict[str, str] | None:
+        """Return the founders that a disk takes over from the leader that admits it (S19).
+
+        None: it has formed a cluster itself, the log says it (ADR 43), or the leader did not.
+        """
+        if self._identity.formed or self._in_force.index > 0:
+            return None
+        return self._founding.get(leader)
+
     def is_foreign(self, peer: str) -> bool:
-        """Return whether this peer's disk is known to have founded another cluster."""
+        """Return whether this peer's disk is known to be of another founding."""
         return peer in self._foreign
 
     def _has_to_prove(self, peer: str) -> bool:
@@ -115,16 +130,12 @@ class ForeignDisks:
 
         A new disk knows neither the founders nor, until it has an entry of membership, the nodes.
         Whoever is removed was a node, and has its word until the removal is committed (S25 e). What
-        a voter is, was found out before it became one, but its disk may have been replaced since,
-        and have formed a cluster alone. Where nodes never change all are founders that know each
-        other's disks, and nobody is asked.
+        a voter is, was found out before it became one, but its disk may be another one by now: of
+        an earlier bootstrap under the same id, or of one by itself (ADR 48).
         """
-        now, has_changed = self._in_force.now, self._in_force.index > 0
-        if peer in now.removed:
+        if peer in self._in_force.now.removed:
             return False
-        if self._is_voter(peer):
-            return has_changed and bool(self.founders)
-        return has_changed or bool(self._identity.formed)
+        return bool(self.founders) or (self._in_force.index > 0 and not self._is_voter(peer))
 
     def _is_voter(self, peer: str) -> bool:
         return peer in self._in_force.voters.all
@@ -137,9 +148,12 @@ class ForeignDisks:
             self._forming.ask_one(peer)
 
     def on_hello(self, peer: str, hello: Hello) -> None:
-        """Judge the disk by those that formed its cluster; one that still forms tells nothing."""
-        is_ours = hello.cluster_id == self._ctx.cluster_id and self._identity.is_member
+        """Judge the disk by those that founded its cluster; one that still forms tells nothing."""
+        is_ours = hello.cluster_id == self._ctx.cluster_id
         if not is_ours or hello.stage == "forming" or not self._ctx.on(Switch.S25_FOREIGN):
+            return
+        self._founding[peer] = dict(hello.formed)
+        if not self._identity.is_member:
             return
         self._look_beside(peer, hello)
         if not hello.formed or not self._formed_elsewhere(peer, hello.formed):
@@ -151,7 +165,7 @@ class ForeignDisks:
         self._foreign.add(peer)
 
     def _formed_elsewhere(self, peer: str, theirs: tuple[Formed, ...]) -> bool:
-        """Return whether a disk that has founded a cluster has not founded this one.
+        """Return whether a disk that names founders names none of this cluster.
 
         Two founders of one cluster know each other's disks, and the log tells all others. And a
         founder of a cluster that has changed its nodes is a voter of it until it is removed.

@@ -78,7 +78,10 @@ class NodeIdentity:
 
     @property
     def formed(self) -> dict[str, str]:
-        """The disks that took part in the bootstrap: node id to incarnation."""
+        """The disks that took part in the bootstrap: node id to incarnation.
+
+        Of a rebuilt disk, if known: in that of the cluster that it was rebuilt in.
+        """
         return dict(self._identity.formed)
 
     @property

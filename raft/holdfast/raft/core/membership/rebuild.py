@@ -15,6 +15,8 @@ from holdfast.raft.core.log import NO_OP
 from holdfast.raft.messages import Formed, Hello
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.elections import Elections
     from holdfast.raft.core.membership.node_identity import NodeIdentity
@@ -117,21 +119,27 @@ class Forming:
 class Rebuild:
     """The end of a rebuild, on the node that rebuilds."""
 
-    def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
-        """Wait for the leader's admission."""
-        self._ctx, self._identity = ctx, identity
+    def __init__(
+        self,
+        ctx: Context,
+        identity: NodeIdentity,
+        founders_from: Callable[[str], dict[str, str] | None],
+    ) -> None:
+        """Wait for the leader's admission. `founders_from`: those to take over from a leader."""
+        self._ctx, self._identity, self._founders_from = ctx, identity, founders_from
 
     def on_append(self, peer: str, append: Append) -> None:
         """Become a member when the leader admits this disk, with the vote of this term given to it.
 
         An earlier vote of this term may be forgotten, so no other candidate may get one. A vote
-        that is still known (a suspected disk keeps its journal, S21) stays as it is.
+        that is still known (a suspected disk keeps its journal, S21) stays as it is. A disk that
+        founded nothing is from now on of the founding that the leader names (ADR 48).
         """
         state, log = self._ctx.state, self._ctx.log
         admitted = append.admit == self._identity.incarnation and append.term == state.term
         if admitted and self._identity.stage == "rebuilding":
             state.set_term(append.term, log.vote or peer)
-            self._identity.enter("member")
+            self._identity.enter("member", formed=self._founders_from(peer))
             logger.warning(
                 "rebuilt from the peers: this node votes again, from term %d", state.term
             )

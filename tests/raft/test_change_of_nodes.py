@@ -113,10 +113,13 @@ def test_s25c_a_leader_whose_promotion_was_undone_leads_again() -> None:
     c.put("A", "X")
     settle(c)
     for peer in "BCD":
-        c.network.cut("A", peer)
+        c.network.deaf.add(("A", peer))
     c.change("A", Promote("D"))
     c.pump("A", rounds=1)
     assert voters(c, "A") == "ABCD"
+    for peer in "BCD":
+        c.network.cut("A", peer)
+    c.network.deaf.clear()
     c.elect("B", "BC")
     c.put("B", "of the next term")
     settle(c, "BCD")

@@ -1,7 +1,7 @@
 """S25 f: a voter's disk of another bootstrap of the same cluster id is heard by nobody.
 
 The nodes are those of the beginning, so no entry of membership says which disks founded: the disks
-know it themselves. Entries of two clusters have the same indexes and terms (docs/adr/0048).
+know it themselves. Entries of two clusters have the same indexes and terms (docs/adr/0047).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A disk that was started with --bootstrap apart from the others has a log of its own. Its entries
 have the numbers and terms that this cluster's have, so it would be taken for a copy that is up to
 date, or for a candidate that knows more. So each node says first on each new connection, voter or
-not, which disks founded its cluster (ADR 48). A new disk knows none. Knows no leader.
+not, which disks founded its cluster (ADR 47). A new disk knows none. Knows no leader.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class ForeignDisks:
         A new disk knows neither the founders nor, until it has an entry of membership, the nodes.
         Whoever is removed was a node, and has its word until the removal is committed (S25 e). What
         a voter is, was found out before it became one, but its disk may be another one by now: of
-        an earlier bootstrap under the same id, or of one by itself (ADR 48).
+        an earlier bootstrap under the same id, or of one by itself (ADR 47).
         """
         if peer in self._in_force.now.removed:
             return False

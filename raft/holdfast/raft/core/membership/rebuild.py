@@ -133,7 +133,7 @@ class Rebuild:
 
         An earlier vote of this term may be forgotten, so no other candidate may get one. A vote
         that is still known (a suspected disk keeps its journal, S21) stays as it is. A disk that
-        founded nothing is from now on of the founding that the leader names (ADR 48).
+        founded nothing is from now on of the founding that the leader names (ADR 47).
         """
         state, log = self._ctx.state, self._ctx.log
         admitted = append.admit == self._identity.incarnation and append.term == state.term

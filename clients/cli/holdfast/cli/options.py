@@ -34,23 +34,6 @@ INT64_MAX: Final = (1 << 63) - 1
 """The largest numbers that the contract's fields hold."""
 
 
-def recovery_number(command: Callable[P, None]) -> Callable[P, None]:
-    """Give a command the options `number` and `above_token`, which choose that number (S13)."""
-    of_a_token = click.option(
-        "--above-token",
-        type=click.IntRange(0, INT64_MAX),
-        metavar="TOKEN",
-        help="The highest fencing token that any store has seen: take a number above its number.",
-    )
-    named = click.option(
-        "--recovery-number",
-        "number",
-        type=click.IntRange(1),
-        help="A number above every one that the cluster ever had, in any restore or recovery.",
-    )
-    return named(of_a_token(command))
-
-
 def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[..., None]:
     """Give a command the options that name a cluster, and the cluster itself."""
 

@@ -7,8 +7,7 @@ from holdfast.coordinator.model import events as ev
 from holdfast.coordinator.model.events import Cause, Event, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.server.metrics.applied_counts import CAUSES, AppliedCounts
-from stories.language import Teller
-from stories.test_stories import STORIES
+from stories.test_stories import STORIES, teller_of
 
 STARTED = ev.RebalanceStarted(reason="", member_id="m", initial=False, timeout_ms=1)
 
@@ -39,7 +38,7 @@ def test_every_rule_that_opens_a_join_phase_in_a_story_is_a_cause() -> None:
     """Rules are named where they are applied; one that has no line here would be `other`."""
     opened = set[str]()
     for path in STORIES:
-        teller = Teller()
+        teller = teller_of(path)
         rewritten(path.read_text(encoding="utf-8"), teller.interpret)
         opened |= {
             record.cause.rule

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.options import as_json, asks_cluster, finds_cluster, recovery_number
+from holdfast.cli.options import as_json, asks_cluster, finds_cluster
+from holdfast.cli.recovery_option import recovery_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from holdfast.cli.options import recovery_number
+from holdfast.cli.recovery_option import recovery_number
 
 _CHANGES: Final = ("add", "promote", "remove", "replace")
 """The commands of `nodes.changes`."""

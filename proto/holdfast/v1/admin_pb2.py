@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/v1/admin.proto'
 )
-# protoc_insertion_point(imports)
+# @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -189,4 +189,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ALTERREVOCATIONSRESPONSE']._serialized_end=12017
   _globals['_ADMINSERVICE']._serialized_start=12020
   _globals['_ADMINSERVICE']._serialized_end=14152
-# protoc_insertion_point(module_scope)
+# @@protoc_insertion_point(module_scope)

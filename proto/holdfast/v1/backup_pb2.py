@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/v1/backup.proto'
 )
-# protoc_insertion_point(imports)
+# @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -53,4 +53,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENDBACKUPRESPONSE']._serialized_end=1235
   _globals['_BACKUPSERVICE']._serialized_start=1238
   _globals['_BACKUPSERVICE']._serialized_end=1492
-# protoc_insertion_point(module_scope)
+# @@protoc_insertion_point(module_scope)

@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/v1/events.proto'
 )
-# protoc_insertion_point(imports)
+# @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -140,4 +140,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONVERTEDMEMBER']._serialized_end=6785
   _globals['_GROUPCONVERTED']._serialized_start=6788
   _globals['_GROUPCONVERTED']._serialized_end=6930
-# protoc_insertion_point(module_scope)
+# @@protoc_insertion_point(module_scope)

@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/v1/extras.proto'
 )
-# protoc_insertion_point(imports)
+# @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -39,4 +39,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PARTITIONTOKENS']._serialized_end=355
   _globals['_RESPONSEEXTRAS']._serialized_start=358
   _globals['_RESPONSEEXTRAS']._serialized_end=1072
-# protoc_insertion_point(module_scope)
+# @@protoc_insertion_point(module_scope)

@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/v1/group.proto'
 )
-# protoc_insertion_point(imports)
+# @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -100,4 +100,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SESSIONRESPONSE']._serialized_end=5911
   _globals['_GROUPSERVICE']._serialized_start=5914
   _globals['_GROUPSERVICE']._serialized_end=6607
-# protoc_insertion_point(module_scope)
+# @@protoc_insertion_point(module_scope)

@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/v1/log.proto'
 )
-# protoc_insertion_point(imports)
+# @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -44,4 +44,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WATCHRESPONSE']._serialized_end=833
   _globals['_LOGSERVICE']._serialized_start=836
   _globals['_LOGSERVICE']._serialized_end=993
-# protoc_insertion_point(module_scope)
+# @@protoc_insertion_point(module_scope)

@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/v1/offset.proto'
 )
-# protoc_insertion_point(imports)
+# @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -75,4 +75,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OFFSETDELETERESPONSE']._serialized_end=2834
   _globals['_OFFSETSERVICE']._serialized_start=2837
   _globals['_OFFSETSERVICE']._serialized_end=3199
-# protoc_insertion_point(module_scope)
+# @@protoc_insertion_point(module_scope)

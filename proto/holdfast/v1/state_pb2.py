@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/v1/state.proto'
 )
-# protoc_insertion_point(imports)
+# @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -79,4 +79,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SETTINGSSTATE']._serialized_end=4101
   _globals['_REQUESTSTATE']._serialized_start=4103
   _globals['_REQUESTSTATE']._serialized_end=4227
-# protoc_insertion_point(module_scope)
+# @@protoc_insertion_point(module_scope)

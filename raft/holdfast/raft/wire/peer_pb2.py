@@ -17,7 +17,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
     '',
     'holdfast/raft/wire/peer.proto'
 )
-# protoc_insertion_point(imports)
+# @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
@@ -75,4 +75,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WITNESS']._serialized_end=2801
   _globals['_REMOVED']._serialized_start=2803
   _globals['_REMOVED']._serialized_end=2827
-# protoc_insertion_point(module_scope)
+# @@protoc_insertion_point(module_scope)

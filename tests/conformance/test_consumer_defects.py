@@ -68,7 +68,7 @@ DEFECTS = [
     ("has the first assignor always (P11)", target, "preferred", lambda _, known: known[0]),
     ("looks expressions up all the time (P5)", regexes, "_is_time", yes),
     ("looks no expression up (P1)", regexes, "_is_time", no),
-    ("drops what was found (P2)", regexes, "install", nothing),
+    ("drops what was found (P2)", regexes, "_is_news", no),
     ("takes no commit of an older epoch (J39)", offsets, "_kept", no),
     ("takes every commit of an older epoch (J40)", offsets, "_kept", yes),
 ]

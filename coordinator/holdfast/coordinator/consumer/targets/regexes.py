@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Member
+from holdfast.coordinator.consumer.state import ConsumerBody, Member
 from holdfast.coordinator.consumer.targets import epochs, topics_digest
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.coordinator.model.consumer_events import RegexResolved
 from holdfast.coordinator.model.effects import ResolveRegexes
-from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.ids import MemberId, TopicName
 from holdfast.coordinator.model.volatile import RegexLookup
 
 REFRESH_MIN_MS: Final = 10_000
@@ -72,6 +72,12 @@ def _is_time(draft: Draft, before: ConsumerBody) -> bool:
     return unresolved or newer or since_ms > often_ms
 
 
+def _is_news(body: ConsumerBody, regex: str, topics: tuple[TopicName, ...]) -> bool:
+    """Return whether a member has this expression, and it was not known to match these topics."""
+    known = body.regexes.get(regex)
+    return regex in body.regex_users and (known is None or known.topics != topics)
+
+
 def install(draft: Draft, command: InstallRegexes) -> None:
     """Note what a search has found; expressions that nobody has any more are passed over (K-P3)."""
     last = draft.volatile.regex_lookup
@@ -83,10 +89,10 @@ def install(draft: Draft, command: InstallRegexes) -> None:
         return
     moved = False
     for regex, topics in command.resolved:
-        group: ConsumerGroup = draft.group
-        known = group.body.regexes.get(regex)
-        if regex not in group.body.regex_users or (known and known.topics == topics):
+        body: ConsumerBody = draft.group.body
+        if not _is_news(body, regex, topics):
             continue
+        known = body.regexes.get(regex)
         draft.emit(RegexResolved(regex, topics, newest_index), "P1")
         moved = moved or topics != (known.topics if known else ())  # K-P4
     if moved:

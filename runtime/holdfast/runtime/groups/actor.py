@@ -198,7 +198,10 @@ class Actor:
         commands, decision = batch.undecided()
         if not commands:
             return
+        before = batch.volatile
         self._renew(batch)
+        if batch.volatile is not before:
+            decision = None  # it was made before these renewals, and would undo them (S9)
         decision = decision or self._decider.together(batch, commands)
         if decision is not None:
             batch.adopt(decision)

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.coordinator.kernel import decide as rules
 from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.effects import Renew
 from holdfast.coordinator.model.events import LevelRaised
 from holdfast.runtime.errors import RuleBroken
 from holdfast.runtime.groups import decider
@@ -213,5 +214,37 @@ def test_s9_the_leave_of_a_member_is_decided_before_its_later_heartbeat() -> Non
 
         assert (left.error, left.member_epoch) == (None, -1)
         assert type(late.error).__name__ in {"UnknownMemberId", "GroupIdNotFound"}
+
+    asyncio.run(story())
+
+
+def test_s9_a_beat_from_memory_counts_although_a_join_before_it_was_decided_already() -> None:
+    """Else its session ends by a deadline that has seen one beat more than the group knows of."""
+
+    async def story() -> None:
+        world = await leading()
+        (joined,) = await replies([world.offer(joining("K"))])
+        epoch = joined.member_epoch
+        await replies([world.offer(beating("K", epoch))])
+        told: list[int] = []
+        renew = world.actors.renew
+
+        def spied(group_id: str, renewal: Renew) -> None:
+            told.append(renewal.renewals)
+            renew(group_id, renewal)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(world.actors, "renew", spied)
+            call = world.offer(joining("other"))
+            assert world.actors.hearing()("g", (epoch, "K", None, "p")) is not None
+            other = world.offer(committing("g", 7))
+            await replies([call])
+            await other.future
+
+        actor = world.actors.actor("g")
+        assert actor is not None
+        known = actor.volatile.renewals["K"]
+        assert told, "the timer was told of the beat"
+        assert known >= told[-1]
 
     asyncio.run(story())

@@ -147,11 +147,12 @@ def _swap(draft: Draft, command: JoinGroup, old: Member) -> None:
 def _predecessor_ms(draft: Draft, old: Member) -> int:
     """Return how long an older holder may still act (S12): the last one, or those before it.
 
-    One that was never granted anything has nothing to act on.
+    One that was never granted anything has nothing to act on. The time of those before it runs from
+    when they went, which the body knows.
     """
     own_ms = 0 if old.released or not old.granted_index else old.profile.session_timeout_ms
-    since_ms = max(0, draft.state.log_time_ms - old.since_ms)
-    return max(own_ms, old.predecessor_ms - since_ms, 0)
+    rest_ms = draft.group.body.predecessors_until_ms - draft.state.log_time_ms
+    return max(own_ms, rest_ms if old.predecessor_ms else 0, 0)
 
 
 def _rebalance_needed(draft: Draft, before: ClassicGroup, old: Member) -> tuple[str, str] | None:

@@ -92,11 +92,14 @@ def replace(
 
 
 def _predecessor_ms(draft: Draft, old: Member) -> int:
-    """Return how long an older holder may still act (S12): the last one, or those before it."""
+    """Return how long an older holder may still act (S12): the last one, or those before it.
+
+    The time of those before it runs from when they went, which the body knows.
+    """
     had = old.owned or old.revoking
     own_ms = 0 if old.released or not had else sessions.timeout_ms(draft, old)
-    since_ms = max(0, draft.state.log_time_ms - old.since_ms)
-    return max(own_ms, old.predecessor_ms - since_ms, 0)
+    rest_ms = draft.group.body.predecessors_until_ms - draft.state.log_time_ms
+    return max(own_ms, rest_ms if old.predecessor_ms else 0, 0)
 
 
 def release(draft: Draft, command: ConsumerGroupHeartbeat) -> None:

@@ -1,7 +1,7 @@
 """Heartbeats: what they are told and renew (F, S9), and the one that announces a restart (S12)."""
 
 from harness.calls import Calls
-from holdfast.coordinator.model.commands import DeadlineFired
+from holdfast.coordinator.model.commands import DeadlineFired, LeavingMember
 from holdfast.coordinator.model.events import InstanceReleased, MemberExpired
 from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.rejections import (
@@ -118,6 +118,21 @@ def test_s12_a_release_does_not_hide_an_earlier_holder(calls: Calls) -> None:
     calls.join("i1", fresh="c")
 
     assert calls.joined().grant.predecessor_ms == 6_000
+
+
+def test_s12_a_release_does_not_hide_who_was_removed_before(calls: Calls) -> None:
+    """Its time runs from its removal, not from when the instance that got its work had joined."""
+    calls.stable("i1", "i2")
+    calls.core.advance(8_000)
+    calls.heartbeat("i1-1", instance_id="i1")
+    calls.leave(LeavingMember("i2-1", "i2"), operator=True)
+    calls.join("i1", "i1-1")
+    calls.sync("i1-1", {"i1-1": b"all"})
+    calls.core.advance(1_000)
+    calls.heartbeat("i1-1", instance_id="i1", release=True)
+    calls.join("i1", fresh="i1-2")
+
+    assert calls.joined().grant.predecessor_ms == 9_000
 
 
 def test_s12_a_release_needs_no_generation(calls: Calls) -> None:

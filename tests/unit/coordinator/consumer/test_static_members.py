@@ -1,0 +1,56 @@
+"""S12: how long a new holder of an instance is told that an older owner may still act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.coordinator.model.commands import LeaveGroup, LeavingMember
+from unit.coordinator.consumer.talk import GROUP, Talk, parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SESSION_MS = 45_000
+"""The session timeout of the heartbeat protocol, by the settings' default."""
+
+
+@pytest.fixture
+def talk() -> Iterator[Talk]:
+    made = Talk(a=1, z=1)
+    yield made
+    made.core.check_replays()
+
+
+def told_ms(talk: Talk, *, since_removal_ms: int) -> int:
+    """What the next holder of an instance is told, whose last one stopped.
+
+    The last one had joined long ago. It was granted what an operator had just taken from a member
+    that was not heard to stop.
+    """
+    talk.told(talk.joins("s1", "z", instance_id="s"))
+    talk.told(talk.joins("x", "a"))
+    for _ in range(20):
+        talk.core.advance(5_000)
+        for member_id, instance_id in (("s1", "s"), ("x", None)):
+            epoch = talk.member(member_id).epoch
+            talk.told(talk.says(member_id, epoch, instance_id=instance_id))
+    beat = {"instance_id": "s", "topics": ("a", "z")}
+    talk.told(talk.says("s1", talk.member("s1").epoch, **beat))
+    gone = (LeavingMember("x", None),)
+    talk.send(LeaveGroup(talk.caller(), GROUP, gone, operator=True, reason="stuck"))
+    reply = talk.told(talk.says("s1", talk.member("s1").epoch, owned=parts("z0"), instance_id="s"))
+    assert reply.grant.predecessor_ms == SESSION_MS, "x may run as long as its session"
+
+    talk.told(talk.says("s1", -2, instance_id="s"))
+    talk.core.advance(since_removal_ms)
+    return talk.told(talk.joins("s2", "a", "z", instance_id="s")).grant.predecessor_ms
+
+
+@pytest.mark.parametrize(("since_removal_ms", "left_ms"), [(1_000, 44_000), (44_999, 1)])
+def test_s12_a_release_does_not_hide_who_owned_before(
+    since_removal_ms: int, left_ms: int, talk: Talk
+) -> None:
+    """The time of the older owner runs from its removal, not from when the instance joined."""
+    assert told_ms(talk, since_removal_ms=since_removal_ms) == left_ms

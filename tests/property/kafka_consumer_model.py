@@ -273,9 +273,10 @@ class ConsumerModel(Coordinator):
         raised = False
         for regex in set(asked) & group.regexes():  # K-P3
             topics = frozenset(regexes.matched(regex, self.topics))
-            before = group.resolved.get(regex, Resolved(frozenset(), 0, 0))
-            raised |= topics != before.topics  # K-P4
+            before = group.resolved.get(regex)
+            raised |= topics != (before.topics if before else frozenset())  # K-P4
             group.resolved[regex] = Resolved(topics, self.now, self.topics_made)
+            raised |= before is None and group.aims_beyond(regex)
         if raised:
             group.epoch += 1
             group.digest = self._digest(group)

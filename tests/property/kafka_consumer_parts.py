@@ -107,6 +107,15 @@ class ConsumerGroup:
         found = self.resolved.get(member.regex)
         return member.names | (found.topics if found else frozenset())
 
+    def aims_beyond(self, regex: str) -> bool:
+        """Whether a member with it is to have what it wants no more: others are to get that."""
+        users = [each for each in self.members.values() if each.regex == regex]
+        return any(
+            topic not in self.wanted_by(each)
+            for each in users
+            for topic, _ in self.target.get(each.member_id, ())
+        )
+
     def wanted(self) -> set[str]:
         return {topic for member in self.members.values() for topic in self.wanted_by(member)}
 

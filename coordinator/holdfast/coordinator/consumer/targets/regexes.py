@@ -11,6 +11,7 @@ from typing import Final
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer.state import ConsumerBody, Member
 from holdfast.coordinator.consumer.targets import epochs, topics_digest
+from holdfast.coordinator.consumer.targets.reconciliation import subscription
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.coordinator.model.consumer_events import RegexResolved
@@ -78,6 +79,20 @@ def _is_news(body: ConsumerBody, regex: str, topics: tuple[TopicName, ...]) -> b
     return regex in body.regex_users and (known is None or known.topics != topics)
 
 
+def _is_to_own_more(body: ConsumerBody, regex: str) -> bool:
+    """Return whether a member with this expression is to own topics that it does not want any more.
+
+    It had another expression before. Until there is another target, nobody gets these (INV-16).
+    """
+    users = [each for each in body.members.values() if each.profile.regex == regex]
+    targets = [(each, body.targets.get(each.member_id)) for each in users]
+    return any(
+        not subscription(body, each).issuperset(meant.topic for meant in target.partitions)
+        for each, target in targets
+        if target is not None
+    )
+
+
 def install(draft: Draft, command: InstallRegexes) -> None:
     """Note what a search has found; expressions that nobody has any more are passed over (K-P3)."""
     last = draft.volatile.regex_lookup
@@ -95,5 +110,6 @@ def install(draft: Draft, command: InstallRegexes) -> None:
         known = body.regexes.get(regex)
         draft.emit(RegexResolved(regex, topics, newest_index), "P1")
         moved = moved or topics != (known.topics if known else ())  # K-P4
+        moved = moved or (known is None and _is_to_own_more(draft.group.body, regex))
     if moved:
         epochs.raise_epoch(draft, "regex", "P1")

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.coordinator.consumer.state import places
 from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.coordinator.model.consumer_events import RegexResolved, ResolvedRegex
 from holdfast.coordinator.model.effects import ResolveRegexes
-from unit.coordinator.consumer.talk import Talk
+from unit.coordinator.consumer.talk import Talk, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +74,28 @@ def test_p3_a_result_that_nobody_uses_is_dropped(talk: Talk) -> None:
 
     assert talk.send(InstallRegexes("g", found)) == (RegexResolved("fo+", (), 2),)
     assert talk.group.generation == 1, "to match nothing is no news"
+
+
+def test_p4_a_new_expression_that_matches_nothing_gives_the_topics_of_the_old_one_free(
+    talk: Talk,
+) -> None:
+    """INV-16: else the target still names who gave its partitions back, and nobody gets them."""
+    talk.grow(foo=2)
+    talk.send(talk.joins("a", regex="fo+"))
+    talk.core.advance(1)
+    talk.told(talk.says("a", 1))
+    talk.send(talk.joins("b", "foo"))
+    talk.told(talk.says("a", talk.member("a").epoch, owned=parts("foo0")))
+    talk.told(talk.says("b", talk.member("b").epoch))
+    assert [len(list(places(talk.member(each).owned))) for each in "ab"] == [1, 1]
+
+    talk.told(talk.says("a", talk.member("a").epoch, regex="no+"))
+    talk.told(talk.says("a", talk.member("a").epoch, owned=()))
+    talk.core.advance(1)
+    for member_id in "abab":
+        talk.told(talk.says(member_id, talk.member(member_id).epoch))
+
+    assert [len(list(places(talk.member(each).owned))) for each in "ab"] == [0, 2]
 
 
 def test_a_result_for_a_group_that_is_gone_is_dropped(talk: Talk) -> None:

@@ -94,6 +94,8 @@ def _accept(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     was = draft.group.body
     before = was.members.get(command.member_id)
     static_members.swap(draft, command)
+    if command.regex:
+        regexes.cut(draft, command.regex, command.caller.principal)
     change = subscription.update(draft, command)
     epochs.raise_for(draft, change)
     regexes.refresh(draft, was, command.member_id)

@@ -6,6 +6,7 @@ comes back as `InstallRegexes`, and goes to the log if it is another one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from holdfast.coordinator.cluster import settings
@@ -13,10 +14,11 @@ from holdfast.coordinator.consumer.state import ConsumerBody, Member
 from holdfast.coordinator.consumer.targets import epochs, topics_digest
 from holdfast.coordinator.consumer.targets.reconciliation import subscription
 from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.access import DENY, EVERYONE, NOTHING, TOPIC, rank
 from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.coordinator.model.consumer_events import RegexResolved
 from holdfast.coordinator.model.effects import ResolveRegexes
-from holdfast.coordinator.model.ids import MemberId, TopicName
+from holdfast.coordinator.model.ids import MemberId, Principal, TopicName
 from holdfast.coordinator.model.volatile import RegexLookup
 
 REFRESH_MIN_MS: Final = 10_000
@@ -93,6 +95,36 @@ def _is_to_own_more(body: ConsumerBody, regex: str) -> bool:
     )
 
 
+def cut(draft: Draft, regex: str, principal: Principal) -> None:
+    """Cut what was found for others to what a principal may read that takes their expression.
+
+    The heartbeat that says so may be assigned by it, before a search asks for these rights (K-P9).
+    """
+    body: ConsumerBody = draft.group.body
+    found = body.regexes.get(regex)
+    if found is None or principal in _principals(body, regex):
+        return
+    topics = _readable(draft, (principal,), found.topics)
+    if topics != found.topics:
+        draft.emit(RegexResolved(regex, topics, body.regexes_index), "P9")
+
+
+def _principals(body: ConsumerBody, regex: str) -> set[Principal]:
+    return {each.principal for each in body.members.values() if each.profile.regex == regex}
+
+
+def _readable(
+    draft: Draft, principals: Iterable[Principal], topics: tuple[TopicName, ...]
+) -> tuple[TopicName, ...]:
+    """Return the topics that all of these may read, by any role, as the grants are now."""
+    if draft.state.access_mode != DENY:
+        return topics
+    for principal in principals:
+        known = [acl for acl in draft.state.acls if acl.principal in {principal, EVERYONE}]
+        topics = tuple([each for each in topics if rank(known, principal, TOPIC, each) > NOTHING])
+    return topics
+
+
 def install(draft: Draft, command: InstallRegexes) -> None:
     """Note what a search has found; expressions that nobody has any more are passed over (K-P3)."""
     last = draft.volatile.regex_lookup
@@ -103,8 +135,9 @@ def install(draft: Draft, command: InstallRegexes) -> None:
     if draft.found is None:
         return
     moved = False
-    for regex, topics in command.resolved:
+    for regex, found in command.resolved:
         body: ConsumerBody = draft.group.body
+        topics = _readable(draft, _principals(body, regex), found)  # some came since: K-P9
         if not _is_news(body, regex, topics):
             continue
         known = body.regexes.get(regex)

@@ -171,11 +171,15 @@ class Actor:
         asyncio.get_running_loop().call_soon(self._propose)
 
     def _answer_aside(self, batch: Batch, command: Command) -> None:
-        """Decide a heartbeat that the batch does not touch, on the committed state."""
+        """Decide a heartbeat that the batch does not touch, on the committed state.
+
+        One that records, starts or stops something waits: of what is changed in the volatile part
+        meanwhile, only renewals outlast the batch (S11).
+        """
         decision = self._decider.alone(batch.base, self.volatile, command)
         if decision is None:
             return
-        if decision.events:
+        if decision.events or decision.volatile.armed is not self.volatile.armed:
             self._inbox.append(command)
             return
         self.volatile = decision.volatile

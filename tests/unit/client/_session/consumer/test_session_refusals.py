@@ -6,7 +6,14 @@ import pytest
 
 from holdfast.client._session.consumer.states import State
 from holdfast.client._session.session_io import FailureKind, Identity, Stage, Subscription
-from holdfast.client.errors import Fenced, GroupFull, InstanceInUse, InvalidArgument, Rejected
+from holdfast.client.errors import (
+    Fenced,
+    GroupFull,
+    GroupNotFound,
+    InstanceInUse,
+    InvalidArgument,
+    Rejected,
+)
 from holdfast.v1 import extras_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client._session.consumer.driver import (
@@ -25,18 +32,18 @@ from unit.client._session.consumer.driver import (
 
 NOTHING = extras_pb2.ResponseExtras()
 STALE_MEMBER_EPOCH = ErrorCode.ERROR_CODE_STALE_MEMBER_EPOCH
+GROUP_ID_NOT_FOUND = ErrorCode.ERROR_CODE_GROUP_ID_NOT_FOUND
 FATAL_CODES = {
     ErrorCode.ERROR_CODE_INVALID_REQUEST: InvalidArgument,
     ErrorCode.ERROR_CODE_UNSUPPORTED_ASSIGNOR: InvalidArgument,
     ErrorCode.ERROR_CODE_INVALID_REGULAR_EXPRESSION: InvalidArgument,
     ErrorCode.ERROR_CODE_GROUP_MAX_SIZE_REACHED: GroupFull,
-    ErrorCode.ERROR_CODE_GROUP_ID_NOT_FOUND: Rejected,
     ErrorCode.ERROR_CODE_GROUP_AUTHORIZATION_FAILED: Rejected,
     ErrorCode.ERROR_CODE_UNKNOWN_SERVER_ERROR: Rejected,
 }
 
 
-@pytest.mark.parametrize("code", [FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID])
+@pytest.mark.parametrize("code", [FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND])
 def test_t13_a_fenced_member_is_silent_until_on_lost_has_returned_and_joins_again(
     code: ErrorCode.ValueType,
 ) -> None:
@@ -59,13 +66,34 @@ def test_t13_a_fenced_member_is_silent_until_on_lost_has_returned_and_joins_agai
 
 def test_t13_why_it_was_lost_is_told_apart() -> None:
     kinds = {}
-    for code in (FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID):
+    for code in (FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND):
         driver = Driver()
         driver.joined(0)
         driver.next_beat()
         driver.refuse(code)
         kinds[code] = driver.lost[0].reason.kind
-    assert kinds == {FENCED_MEMBER_EPOCH: "expired", UNKNOWN_MEMBER_ID: "removed"}
+    assert kinds == {
+        FENCED_MEMBER_EPOCH: "expired",
+        UNKNOWN_MEMBER_ID: "removed",
+        GROUP_ID_NOT_FOUND: "removed",
+    }
+
+
+def test_q3_a_join_that_finds_no_such_group_is_fatal_also_after_a_fence() -> None:
+    """T-14, K-M6, K-M30, K-Q3: one that is gone or classic is joined once, which may convert it.
+
+    Is the join answered so, the group may not be converted, and only a person can change that.
+    """
+    driver = Driver()
+    driver.joined(0)
+    driver.next_beat()
+    driver.refuse(GROUP_ID_NOT_FOUND)
+    assert driver.beat.member_epoch == 0
+    driver.refuse(GROUP_ID_NOT_FOUND)
+    assert driver.is_in(State.FATAL)
+    assert isinstance(driver.refused.error, GroupNotFound)
+    driver.advance(10 * SESSION_MS)
+    assert driver.quiet
 
 
 def test_a_join_that_is_fenced_itself_is_repeated_after_a_pause() -> None:

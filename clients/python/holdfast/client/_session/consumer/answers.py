@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _UNKNOWN: Final = ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID
 FENCES: Final = frozenset({_UNKNOWN, ErrorCode.ERROR_CODE_FENCED_MEMBER_EPOCH})
 """Codes by which the group does not know the member, or not at its epoch."""
+_NO_GROUP: Final = ErrorCode.ERROR_CODE_GROUP_ID_NOT_FOUND
 _UNRELEASED: Final = ErrorCode.ERROR_CODE_UNRELEASED_INSTANCE_ID
 
 
@@ -93,7 +94,7 @@ class Answers(Moves):
             self._accepted(beat, response, now_ms)
         else:
             self._beats.failed(now_ms)
-            self._beat_refused(response.error_code, response.holdfast, now_ms)
+            self._beat_refused(beat, response.error_code, response.holdfast, now_ms)
 
     def _accepted(
         self, beat: Beat, response: group_pb2.ConsumerGroupHeartbeatResponse, now_ms: int
@@ -138,10 +139,18 @@ class Answers(Moves):
             self._is_confirmed = lease.holds(now_ms)
 
     def _beat_refused(
-        self, code: ErrorCode.ValueType, extras: extras_pb2.ResponseExtras, now_ms: int
+        self,
+        beat: Beat,
+        code: ErrorCode.ValueType,
+        extras: extras_pb2.ResponseExtras,
+        now_ms: int,
     ) -> None:
-        """T-13, T-14: a fence heals by joining again, a place that is taken by waiting."""
-        if code in FENCES:
+        """T-13, T-14: a fence heals by joining again, a place that is taken by waiting.
+
+        A group that is gone, or classic by now, has not this member either. A join makes it anew,
+        or converts it; only if that is refused, too, nothing heals it.
+        """
+        if code in FENCES or (code == _NO_GROUP and beat.epoch != EPOCH_JOIN):
             self._fence(self._reason_of(code, now_ms), now_ms)
             return
         if code == _UNRELEASED and self.state is State.JOINING:
@@ -157,7 +166,7 @@ class Answers(Moves):
         self._refuse(self._fatal(code, extras, now_ms), now_ms)
 
     def _reason_of(self, code: ErrorCode.ValueType, now_ms: int) -> loss.LostReason:
-        if code == _UNKNOWN:
+        if code in {_UNKNOWN, _NO_GROUP}:
             return loss.unknown_member(self.owned.lease, now_ms)
         return loss.EPOCH_PASSED
 

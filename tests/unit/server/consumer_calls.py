@@ -20,11 +20,12 @@ def with_topics(node: Served, *names: str) -> None:
 def join(member_id: str = "m1", *topics: str, **fields: Any) -> g.ConsumerGroupHeartbeatRequest:  # noqa: ANN401 - of the message
     """A join that says everything."""
     said: dict[str, Any] = {
+        "group_id": "g",
         "rebalance_timeout_ms": 60_000,
         "topic_partitions": g.ConsumerGroupAssignment(),
         "subscribed_topic_names": g.ConsumerGroupTopicNames(names=topics or ("t",)),
     }
-    return g.ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, **(said | fields))
+    return g.ConsumerGroupHeartbeatRequest(member_id=member_id, **(said | fields))
 
 
 def beat(epoch: int, member_id: str = "m1", **fields: Any) -> g.ConsumerGroupHeartbeatRequest:  # noqa: ANN401 - of the message

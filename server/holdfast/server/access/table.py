@@ -61,7 +61,8 @@ class Line(NamedTuple):
     unnamed: Need | None = None
     """In place of `need`, if the request leaves `need.field` unset."""
     topics: Need | None = None
-    """What it needs of each topic beside that; one that lacks it is refused by itself."""
+    """What it needs of each topic beside that; one that lacks it is refused by itself, or what
+    would show it is."""
 
 
 _READ_GROUP: Final = Need(GROUP, READER, "group_id")
@@ -88,7 +89,7 @@ TABLE: Final[Mapping[str, Line]] = {
     "OffsetService.OffsetFetch": Line(EACH, _READ_GROUP),
     "OffsetService.OffsetDelete": Line(WHOLE, _RUN_GROUP, topics=_READ_TOPIC),
     "AdminService.DescribeGroups": Line(EACH, _READ_GROUP),
-    "AdminService.ConsumerGroupDescribe": Line(EACH, _READ_GROUP),
+    "AdminService.ConsumerGroupDescribe": Line(EACH, _READ_GROUP, topics=_READ_TOPIC),
     "AdminService.ListGroups": Line(SHOWN, _READ_GROUP),
     "AdminService.DeleteGroups": Line(EACH, _RUN_GROUP),
     "AdminService.RemoveMembers": Line(WHOLE, _RUN_GROUP),

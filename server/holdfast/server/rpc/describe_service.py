@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.projections.rebalances import KEPT_MAX
 from holdfast.server.access.table import need_of
 from holdfast.server.guard.answer_size import Encoded, Room
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from holdfast.coordinator.model.described import DescribedConsumerGroup
     from holdfast.runtime.groups.actors import Actors
+    from holdfast.server.access.gate import Gate
     from holdfast.server.access.table import Need
     from holdfast.server.rpc.callers import Context
     from holdfast.server.rpc.reads import Reads
@@ -30,7 +33,9 @@ class DescribeCalls:
     _actors: Actors
     _reads: Reads
     _takeovers: Takeovers
+    _gate: Gate
     _denied: Callable[[Message, Need, Iterable[str], Context], frozenset[str]]
+    _forbidden_topics: Callable[[Message, Iterable[str], Context], frozenset[str]]
 
     @answered(a.DescribeGroupsResponse)
     async def DescribeGroups(
@@ -63,7 +68,7 @@ class DescribeCalls:
     async def ConsumerGroupDescribe(
         self, request: a.ConsumerGroupDescribeRequest, context: Context
     ) -> a.ConsumerGroupDescribeResponse:
-        """Describe groups of the heartbeat protocol."""
+        """Describe groups of the heartbeat protocol, each to those who may read all its topics."""
         need = need_of("AdminService.ConsumerGroupDescribe")
         denied = self._denied(request, need, request.group_ids, context)
         state, extras = await self._reads.state(request.holdfast)
@@ -73,11 +78,28 @@ class DescribeCalls:
         async def encode(group_id: str) -> bytes:
             if group_id in denied:
                 return room.taken(consumer_views.forbidden(group_id).SerializeToString())
-            return await consumer_views.described(state, group_id, room, slices)
+            await slices.done()
+            found = queries.describe_consumer_group(state, group_id)
+            if await self._hides(found, request, context, slices):
+                return room.taken(consumer_views.unreadable(group_id).SerializeToString())
+            return await consumer_views.described(found, room, slices)
 
         async for raw in _encoded_once(request.group_ids, encode, room, slices):
             response.put(a.ConsumerGroupDescribeResponse.GROUPS_FIELD_NUMBER, raw)
         return response.message(a.ConsumerGroupDescribeResponse)
+
+    async def _hides(
+        self,
+        group: DescribedConsumerGroup,
+        request: a.ConsumerGroupDescribeRequest,
+        context: Context,
+        slices: Slices,
+    ) -> bool:
+        """Return whether a group has topics that the caller may not read."""
+        if self._gate.open:
+            return False
+        names = await consumer_views.topics(group, slices)
+        return bool(self._forbidden_topics(request, names, context))
 
 
 async def _encoded_once(

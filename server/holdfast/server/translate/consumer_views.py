@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.model.rejections import GroupAuthorizationFailed
 from holdfast.server.guard.answer_size import Encoded
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.server.translate.responses import partition_tokens
 from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
@@ -19,29 +19,49 @@ if TYPE_CHECKING:
         DescribedConsumerGroup,
         DescribedConsumerMember,
     )
-    from holdfast.coordinator.model.ids import TopicPartitions
+    from holdfast.coordinator.model.ids import TopicName, TopicPartitions
     from holdfast.coordinator.model.rejections import Rejection
-    from holdfast.coordinator.model.state import State
     from holdfast.server.guard.answer_size import Room
     from holdfast.server.rpc.slices import Slices
 
 CLASSIC, CONSUMER = 0, 1
 """Kafka's numbers of the protocol that a member speaks."""
+_UNREADABLE: Final = (
+    "the group has topics that no grant lets this principal read. An administrator can give one: "
+    "`holdfast acl grant`"
+)
+"""It names none of them: the caller has not."""
 
 
-async def described(state: State, group_id: str, room: Room, slices: Slices) -> bytes:
+async def described(group: DescribedConsumerGroup, room: Room, slices: Slices) -> bytes:
     """Encode a group and its members. Raises CallFailed if there is no room for it."""
-    await slices.done()
-    found = queries.describe_consumer_group(state, group_id)
-    made = Encoded(_head(group_id, found), room)
-    async for member in slices.of(found.members):
+    made = Encoded(_head(group), room)
+    async for member in slices.of(group.members):
         made.add(a.ConsumerGroupDescribedGroup.MEMBERS_FIELD_NUMBER, _member(member))
     return made.encoded()
+
+
+async def topics(group: DescribedConsumerGroup, slices: Slices) -> frozenset[TopicName]:
+    """Collect the topics that a description names."""
+    names = set[str]()
+    async for member in slices.of(group.members):
+        names.update(member.topics)
+        names.update(each.topic for each in (*member.assignment, *member.target))
+    return frozenset(names)
 
 
 def forbidden(group_id: str) -> a.ConsumerGroupDescribedGroup:
     """Make the answer about a group that the caller may not see, whether it exists or not."""
     return _refused(group_id, GroupAuthorizationFailed(group_id))
+
+
+def unreadable(group_id: str) -> a.ConsumerGroupDescribedGroup:
+    """Make the answer about a group that has topics which the caller may not read."""
+    return a.ConsumerGroupDescribedGroup(
+        error_code=e.ERROR_CODE_TOPIC_AUTHORIZATION_FAILED,
+        error_message=_UNREADABLE,
+        group_id=group_id,
+    )
 
 
 def _refused(group_id: str, error: Rejection) -> a.ConsumerGroupDescribedGroup:
@@ -50,11 +70,11 @@ def _refused(group_id: str, error: Rejection) -> a.ConsumerGroupDescribedGroup:
     )
 
 
-def _head(group_id: str, group: DescribedConsumerGroup) -> a.ConsumerGroupDescribedGroup:
+def _head(group: DescribedConsumerGroup) -> a.ConsumerGroupDescribedGroup:
     if group.error is not None:
-        return _refused(group_id, group.error)
+        return _refused(group.group_id, group.error)
     return a.ConsumerGroupDescribedGroup(
-        group_id=group_id,
+        group_id=group.group_id,
         group_state=group.state,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
+from holdfast.coordinator.model.access import DENY, GROUP, READER, TOPIC, Acl
+from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged
+from holdfast.server.config.node_config import ANONYMOUS
 from holdfast.server.guard import answer_size
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
+from holdfast.v1 import group_pb2 as g
 from unit.server.consumer_calls import beat, join, places, with_topics
 from unit.server.nodes import join as join_classic
 from unit.server.nodes import served, until
@@ -100,6 +104,43 @@ def test_k6_a_group_of_the_other_protocol_is_unknown_to_either_call() -> None:
             assert "no group 'absent'" in new[1].error_message
             assert new[2] == new[3]
             assert [each.error_code for each in old.groups] == [unknown, e.ERROR_CODE_NONE]
+
+    asyncio.run(story())
+
+
+def let_read(node: Served, *topics: str) -> None:
+    """Have everything denied but to read these topics, and all groups."""
+    grants = [
+        Acl(ANONYMOUS, READER, GROUP, "*"),
+        *(Acl(ANONYMOUS, READER, TOPIC, t) for t in topics),
+    ]
+    node.replica.slip_in("", AclsChanged(tuple(grants), ()), AccessModeChanged(DENY))
+
+
+@pytest.mark.parametrize("has", ["names it", "gives it up"])
+def test_a_group_is_not_shown_to_whoever_may_not_read_its_topics(has: str) -> None:
+    """ADR 30: whether a member wants the topic or has it still; other groups are shown."""
+    wants = ("t", "secret") if has == "names it" else ("secret",)
+    names = g.ConsumerGroupTopicNames(names=["t"])
+
+    async def story() -> None:
+        async with served() as node:
+            with_topics(node, "t", "secret")
+            await node.group.ConsumerGroupHeartbeat(join("m1", *wants))
+            await node.group.ConsumerGroupHeartbeat(join("m1", "t", group_id="h"))
+            if has == "gives it up":
+                await node.group.ConsumerGroupHeartbeat(beat(2, subscribed_topic_names=names))
+            let_read(node, "t")
+            hidden, shown = (await described(node, "g", "h")).groups
+            let_read(node, "secret")
+            (seen,) = (await described(node, "g")).groups
+
+            assert hidden.error_code == e.ERROR_CODE_TOPIC_AUTHORIZATION_FAILED
+            assert "secret" not in str(hidden), "the caller has not named it"
+            assert (hidden.group_id, hidden.group_state, list(hidden.members)) == ("g", "", [])
+            assert (shown.error_code, len(shown.members)) == (e.ERROR_CODE_NONE, 1)
+            assert (seen.error_code, len(seen.members)) == (e.ERROR_CODE_NONE, 1)
+            assert "secret" in str(seen)
 
     asyncio.run(story())
 

@@ -56,6 +56,7 @@ RULES: Final[dict[str, Rule]] = {
     "OffsetService.OffsetDelete/topic": _topic("reader"),
     "AdminService.DescribeGroups": _group("reader"),
     "AdminService.ConsumerGroupDescribe": _group("reader"),
+    "AdminService.ConsumerGroupDescribe/topic": _topic("reader"),
     "AdminService.ListGroups": Rule("group", "reader", 0),
     "AdminService.DeleteGroups": _group("operator"),
     "AdminService.RemoveMembers": _group("operator"),

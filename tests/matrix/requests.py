@@ -15,6 +15,7 @@ from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1 import offset_pb2 as o
+from matrix.world import WANTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +106,9 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     "AdminService.DescribeGroups": lambda name: a.DescribeGroupsRequest(groups=[name]),
     "AdminService.ConsumerGroupDescribe": lambda name: a.ConsumerGroupDescribeRequest(
         group_ids=[name]
+    ),
+    "AdminService.ConsumerGroupDescribe/topic": lambda name: a.ConsumerGroupDescribeRequest(
+        group_ids=[f"{WANTS}{name}"]
     ),
     "AdminService.ListGroups": lambda _: a.ListGroupsRequest(),
     "AdminService.DeleteGroups": lambda name: a.DeleteGroupsRequest(groups_names=[name]),

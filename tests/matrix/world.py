@@ -19,6 +19,7 @@ from google.protobuf import json_format
 
 from harness.issuer import Issuer, token_settings
 from holdfast.coordinator.model.access import Acl, Revocation, administrator
+from holdfast.coordinator.model.consumer_events import MemberSubscribed
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
@@ -31,6 +32,7 @@ from holdfast.coordinator.model.events import (
     TopicsCreated,
     TopicSize,
 )
+from holdfast.coordinator.model.member_profile import ConsumerProfile
 from holdfast.raft.fingerprints import fingerprints_in
 from holdfast.server.security import certificates
 from holdfast.server.security.token_keys import keys_in
@@ -64,6 +66,8 @@ NAMES: Final = {
     "": ("own-g", "foreign-g", "foreign-absent-g"),
 }
 """By kind: a caller's own thing; a foreign one; and a foreign one that does not exist."""
+WANTS: Final = "wants-"
+"""Before a topic: the group whose member wants it, read by all who have a role on topics."""
 REFUSALS: Final = frozenset({29, 30, 31})
 SECONDS: Final = 20.0
 _STUBS: Final[tuple[Any, ...]] = (
@@ -154,6 +158,7 @@ def grants() -> tuple[Acl, ...]:
         made.append(Acl(principal("topic", role), "operator", "group", "own*"))
         made.append(Acl(principal("group", role), "reader", "topic", "own*"))
     made.append(Acl(principal("topic", "none"), "operator", "group", "own*"))
+    made += [Acl(principal("topic", role), "reader", "group", f"{WANTS}*") for role in ROLES]
     return tuple(made)
 
 
@@ -181,11 +186,18 @@ async def world(folder: Path, mode: str = "deny") -> AsyncIterator[World]:
             node.replica.slip_in(
                 f"{kind}-g", GroupCreated(), OffsetsCommitted((offset,)), opened, joined
             )
+        for topic in NAMES["topic"]:
+            node.replica.slip_in(f"{WANTS}{topic}", GroupCreated("consumer"), _wanting(topic))
         made = World(node, authority, folder, issuer)
         try:
             yield made
         finally:
             await made.close()
+
+
+def _wanting(topic: str) -> MemberSubscribed:
+    """The first join of a member that wants a topic, whether there is one or not."""
+    return MemberSubscribed("m", None, ConsumerProfile(topics=(topic,)), joined=True)
 
 
 async def call(channel: grpc.aio.Channel, cell: str, request: Message, token: str = "") -> Outcome:

@@ -9,7 +9,11 @@ from click.testing import CliRunner, Result
 
 from holdfast.cli.main import main
 from holdfast.coordinator.kernel.group_types import new_group
+from holdfast.coordinator.model.access import DENY, GROUP, READER, Acl
+from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged
 from holdfast.coordinator.structures.pmap import PMap
+from holdfast.server.config.node_config import ANONYMOUS
+from unit.server.consumer_calls import join, with_topics
 from unit.server.nodes import served
 
 
@@ -64,3 +68,22 @@ def test_explain_tells_of_a_group_of_the_heartbeat_protocol_where_it_stands() ->
     assert ended.exit_code == 0
     assert ended.output.startswith("g: ")
     assert "holdfast log tail --group g" in ended.output
+
+
+def test_describe_tells_why_a_group_of_the_heartbeat_protocol_is_not_shown() -> None:
+    """Its topics may not be read; that must not look as if there were no such group."""
+
+    async def story() -> Result:
+        async with served() as node:
+            with_topics(node)
+            await node.group.ConsumerGroupHeartbeat(join())
+            grant = Acl(ANONYMOUS, READER, GROUP, "*")
+            node.replica.slip_in("", AclsChanged((grant,), ()), AccessModeChanged(DENY))
+            command = ["group", "describe", "g", "--address", node.address]
+            return await asyncio.to_thread(CliRunner().invoke, main, command)
+
+    ended = asyncio.run(story())
+
+    assert ended.exit_code == 1
+    assert "topics that no grant lets this principal read" in ended.output
+    assert "no group" not in ended.output

@@ -99,7 +99,10 @@ def _show_json(
 def _of_the_heartbeat_protocol(
     cluster: Cluster, response: a.DescribeGroupsResponse
 ) -> list[a.ConsumerGroupDescribedGroup]:
-    """Describe those groups that are unknown as classic ones; take what is found out of these."""
+    """Describe those groups that are unknown as classic ones; take what is found out of these.
+
+    The others are left with what this call says of them.
+    """
     unknown = [
         found.group_id
         for found in response.groups
@@ -112,6 +115,11 @@ def _of_the_heartbeat_protocol(
     others = [found for found in answer.groups if found.error_code == e.ERROR_CODE_NONE]
     names = {found.group_id for found in others}
     left = [found for found in response.groups if found.group_id not in names]
+    said = {found.group_id: found for found in answer.groups}
+    for refused in left:
+        if refused.group_id in said:
+            refused.error_code = said[refused.group_id].error_code
+            refused.error_message = said[refused.group_id].error_message
     del response.groups[:]
     response.groups.extend(left)
     for found in others:

@@ -88,6 +88,8 @@ class Classic:
     """The number of its call that waits; 0: none."""
     syncs: bool = True
     """It goes on to sync after a join."""
+    metadata: bytes = SUBSCRIPTION.metadata
+    """What it says beside the topics, as it joins."""
 
     def join(
         self, request_id: str = "", owned: tuple[TopicPartitions, ...] = ()
@@ -102,7 +104,7 @@ class Classic:
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS,
             protocol_type="consumer",
-            protocols=(SUBSCRIPTION,),
+            protocols=(SUBSCRIPTION._replace(metadata=self.metadata),),
             fresh_member_id=f"{self.name}-{self.world.calls}",
             owned=owned,
         )

@@ -1,9 +1,10 @@
-"""Reads the partitions out of an assignment's bytes, for protocol type `consumer`, and writes them.
+"""Reads the partitions out of the bytes of an assignment, or of a subscription, and writes them.
 
-In a classic group the core passes assignments on without reading them; it reads them to tell people
-what a rebalance moved, and when a group changes its protocol. The bytes are a
-`ConsumerProtocolAssignment` (group.proto) in protobuf's wire form, read here because the core knows
-no protobuf. A test compares it with protobuf's own reader and writer. Pure.
+Those of protocol type `consumer`. In a classic group the core passes them on without reading them;
+it reads assignments to tell people what a rebalance moved, and both when a group changes its
+protocol. The bytes are a `ConsumerProtocolAssignment` or a `ConsumerProtocolSubscription`
+(group.proto) in protobuf's wire form, read here because the core knows no protobuf. A test compares
+it with protobuf's own reader and writer. Pure.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _ASSIGNED_PARTITIONS: Final = 1
 _USER_DATA: Final = 2
+_OWNED_PARTITIONS: Final = 3
 _TOPIC: Final = 1
 _PARTITIONS: Final = 2
 
@@ -40,10 +42,19 @@ class _Unreadable(Exception):
 
 def partitions(assignment: bytes) -> tuple[TopicPartition, ...] | None:
     """Return the partitions that an assignment names, in its order; None if it cannot be read."""
+    return _read(assignment, _ASSIGNED_PARTITIONS)
+
+
+def claimed(subscription: bytes) -> tuple[TopicPartition, ...] | None:
+    """Return the partitions that a member says it owns, as `partitions` returns assigned ones."""
+    return _read(subscription, _OWNED_PARTITIONS)
+
+
+def _read(message: bytes, field: int) -> tuple[TopicPartition, ...] | None:
     found: list[TopicPartition] = []
     try:
-        for number, content in _fields(assignment):
-            if number == _ASSIGNED_PARTITIONS:
+        for number, content in _fields(message):
+            if number == field:
                 found += _of_topic(_as_bytes(content))
     except (_Unreadable, UnicodeDecodeError):
         return None

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.consumer.state import Member as ConsumerMember
     from holdfast.coordinator.groups.draft import Draft, Mark
     from holdfast.coordinator.groups.group_type import GroupType
+    from holdfast.coordinator.model.ids import TopicPartition
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.coordinator.model.state import Group
 
@@ -94,24 +95,46 @@ def _not_upgradable(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection 
 
 
 def _readable(group: ClassicGroup) -> tuple[ConvertedMember, ...] | None:
-    """Return the members with what they own; None if that cannot be told of all.
-
-    What was abandoned counts: its owner may still work on it (K-D10).
-    """
+    """Return the members with what they own; None if that cannot be told of all."""
     members = sorted(group.body.members.values(), key=lambda each: each.joined_seq)
-    name = _voted(members)
+    name, owned = _voted(members), _owned(members)
+    if owned is None:
+        return None
     found: list[ConvertedMember] = []
-    taken: set[tuple[str, int]] = set()
-    for member in members:
-        owned = assignment_bytes.partitions(member.assignment or member.abandoned)
+    for member, some in zip(members, owned, strict=True):
         topics = next((p.topics for p in member.profile.protocols if p.name == name), None)
-        if owned is None or topics is None or _has_user_data(member):
+        if topics is None or _has_user_data(member):
             return None
-        if not taken.isdisjoint(owned) or len(set(owned)) != len(owned):
-            return None  # an assignor of their own gave a partition to two
-        taken.update(owned)
-        found.append(ConvertedMember(member.member_id, topics, holdings.by_topic(owned)))
+        found.append(ConvertedMember(member.member_id, topics, holdings.by_topic(some)))
     return tuple(found)
+
+
+def _owned(members: list[ClassicMember]) -> list[tuple[TopicPartition, ...]] | None:
+    """Return what each member owns, or still may own; None if that cannot be told.
+
+    What was abandoned counts: its owner may still work on it (K-D10). So does what nobody is
+    assigned and a member said that it owns: it gives that up only as it joins again (S11).
+    """
+    read = [assignment_bytes.partitions(each.assignment or each.abandoned) for each in members]
+    assigned = [each for each in read if each is not None]
+    if len(assigned) < len(read):
+        return None
+    taken = {place for some in assigned for place in some}
+    pairs = zip(members, assigned, strict=True)
+    owned = [(*some, *(_claimed(member) - taken)) for member, some in pairs]
+    every = [place for some in owned for place in some]
+    return owned if len(set(every)) == len(every) else None  # else two own one partition
+
+
+def _claimed(member: ClassicMember) -> set[TopicPartition]:
+    """Return what a member said at its last join that it owns, in any of its protocols.
+
+    Who was granted nothing owns nothing, and a process that has stopped neither (S12).
+    """
+    if member.released or not member.granted_index:
+        return set()
+    told = [assignment_bytes.claimed(each.metadata) or () for each in member.profile.protocols]
+    return {place for some in told for place in some}
 
 
 def _voted(members: list[ClassicMember]) -> str | None:

@@ -7,10 +7,14 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.coordinator.groups.assignment_bytes import has_user_data, partitions
+from holdfast.coordinator.groups.assignment_bytes import claimed, has_user_data, partitions
 from holdfast.coordinator.groups.assignment_bytes import written as core_written
 from holdfast.coordinator.model.ids import TopicPartition, TopicPartitions
-from holdfast.v1.group_pb2 import ConsumerProtocolAssignment, ConsumerProtocolTopicPartitions
+from holdfast.v1.group_pb2 import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartitions,
+)
 
 OWNED = st.lists(
     st.tuples(st.text(max_size=9), st.lists(st.integers(0, (1 << 31) - 1), max_size=9)), max_size=6
@@ -30,6 +34,21 @@ def test_what_protobuf_writes_is_read(
     expected = tuple(TopicPartition(topic, number) for topic, some in owned for number in some)
 
     assert partitions(written(owned, user_data)) == expected
+
+
+@given(OWNED)
+def test_what_a_subscription_claims_is_read_as_protobuf_writes_it(
+    owned: list[tuple[str, list[int]]],
+) -> None:
+    """S11: a group that changes its protocol goes by it."""
+    topics = [ConsumerProtocolTopicPartitions(topic=t, partitions=p) for t, p in owned]
+    made = ConsumerProtocolSubscription(
+        topics=["t", "u"], user_data=b"u", owned_partitions=topics, generation_id=-1, rack_id="r"
+    )
+    expected = tuple(TopicPartition(topic, number) for topic, some in owned for number in some)
+
+    assert claimed(made.SerializeToString()) == expected
+    assert claimed(b"\x1a\x7f") is None
 
 
 @given(st.binary(max_size=40))

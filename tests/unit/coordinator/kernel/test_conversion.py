@@ -69,6 +69,60 @@ def test_nobody_is_granted_what_a_classic_member_has_not_given_up() -> None:
     assert len(x.owned) == len(a.owned)
 
 
+def test_nobody_is_granted_what_a_cooperative_member_is_still_giving_up() -> None:
+    """S11: nobody is assigned it in this generation, and its owner works on it until it joins."""
+    world = World()
+    x, y = stable(world, "x", "y")
+    x.syncs = y.syncs = False  # by hand
+    _withhold(world, x, y)
+    a = Consumer(world, "a")
+    a.beat()
+    a.beat()
+    assert a.owned == frozenset()
+    (told,) = [each for each in _converted(world).members if each.member_id == x.id]
+    assert told.partitions == (TopicPartitions("t", (0, 1, 2, 3)),)
+
+    x.join()  # it claims nothing now
+    y.join()
+    a.beat()
+    assert a.owned
+
+
+@pytest.mark.parametrize(("released", "kept"), [(False, (0, 3)), (True, (0,))])
+def test_a_claim_counts_where_nobody_is_assigned_the_partition(
+    kept: tuple[int, ...], *, released: bool
+) -> None:
+    """S11: what is assigned is its new owner's. A process that has stopped claims nothing (S12)."""
+    world = World()
+    x, y = stable(world, "x", "y")
+    x.syncs = y.syncs = False  # by hand
+    _withhold(world, x, y, _share(1, 2))
+    if released:
+        world.ask(_released(x))
+    Consumer(world, "a").beat()
+
+    told = {each.member_id: each.partitions for each in _converted(world).members}
+    assert told == {
+        x.id: (TopicPartitions("t", kept),),
+        y.id: (TopicPartitions("t", (1, 2)),),
+    }
+
+
+def _withhold(world: World, x: Classic, y: Classic, given: bytes = b"") -> None:
+    """Another generation, in which x is assigned t-0 alone, after it said that it owns more."""
+    x.metadata = _CLAIM
+    _rejoin(world, x, y, (_share(0), given))
+    x.metadata = b""
+
+
+_CLAIM = b"\x1a\x09\n\x01t\x12\x04\x00\x01\x02\x03"
+"""A subscription's `owned_partitions`: all of t."""
+
+
+def _share(*numbers: int) -> bytes:
+    return written((TopicPartitions("t", numbers),))
+
+
 def test_a_classic_member_may_act_for_its_rebalance_timeout_after_it_was_told() -> None:
     """S11, K-Q10: the time begins with the first answer that is not NONE, not with the change."""
     world = World()
@@ -345,15 +399,20 @@ def test_a_conversion_names_all_members_with_all_that_they_own() -> None:
     world = World()
     x, y = stable(world, "x", "y")
     Consumer(world, "a").beat()
-    (event,) = (
-        record.event
-        for applied in world.core.log
-        for record in applied.records
-        if isinstance(record.event, GroupConverted)
-    )
+    event = _converted(world)
     assert (event.group_type, event.generation) == ("consumer", x.generation)
     told = {
         each.member_id: (each.topics, frozenset(each.partitions[0].partitions))
         for each in event.members
     }
     assert told == {one.id: (("t",), one.owned) for one in (x, y)}
+
+
+def _converted(world: World) -> GroupConverted:
+    (event,) = (
+        record.event
+        for applied in world.core.log
+        for record in applied.records
+        if isinstance(record.event, GroupConverted)
+    )
+    return event

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from holdfast.coordinator.kernel.apply import apply_entry
 from holdfast.coordinator.model.access import Acl, Revocation
+from holdfast.coordinator.model.consumer_events import MemberSubscribed
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
@@ -60,6 +61,12 @@ from holdfast.v1.group_pb2 import ConsumerProtocolAssignment
 START_MS = 1_700_000_000_000
 
 
+def _cause(event: Event) -> Cause:
+    """A cause that it may have; a classic join would tell of members of both protocols."""
+    sent = isinstance(event, MemberSubscribed)
+    return Cause("A1", "ConsumerGroupHeartbeat" if sent else "JoinGroup")
+
+
 @dataclass
 class EventLog:
     """A log that grows by one entry a call, each some milliseconds after the one before."""
@@ -75,7 +82,7 @@ class EventLog:
         """Apply one entry with one group's part; returns its index."""
         self.now_ms += after_ms
         self.index += 1
-        proposed = tuple(Proposed(e, Cause("A1", "JoinGroup"), "p", request) for e in events)
+        proposed = tuple(Proposed(e, _cause(e), "p", request) for e in events)
         part = Part(group, 1, self.state.version_of(group), proposed)
         applied = apply_entry(
             self.state, self.index, 1, LogEntry(self.now_ms, self.now_ms, (part,))

@@ -30,17 +30,20 @@ from holdfast.coordinator.model.events import (
     TopicsCreated,
     TopicSize,
 )
+from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.replay import app
 from holdfast.replay.findings import Finding
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
+from holdfast.replay.verify.checkpoint_consumer_rows import consumer_rows
 from holdfast.replay.verify.compare import FINDINGS_MAX, sql_against_fold
 from holdfast.replay.verify.group_fold import entries_of
-from holdfast.replay.verify.sql_entries import state_entries
+from holdfast.replay.verify.sql_entries import mixed_groups, state_entries
 from holdfast.replay.verify.sql_state import living_rows
 from spark.consumer_logs import eventful_consumer_log, reconciling_log, walk
 from spark.cut_logs import continued
 from spark.rows import ENTRIES, columns_of, told
+from unit.coordinator.people import Classic, Consumer, World
 
 LOG = eventful_consumer_log()
 WALKS = range(8)
@@ -251,3 +254,38 @@ def test_a_past_state_is_printed_with_epochs_owners_and_targets(
         "assignment": {"t": [2, 3]},
         "target": {"t": [2, 3]},
     }
+
+
+def _joined_by_both() -> World:
+    """A group of the heartbeat protocol, in which a classic process takes an instance over."""
+    world = World()
+    Consumer(world, "a", "i-a").beat()
+    Consumer(world, "b").beat()
+    Classic(world, "x", "i-a").join()
+    return world
+
+
+def test_groups_with_members_of_both_protocols_are_left_out(spark: SparkSession) -> None:
+    """S13, K-Q7: a classic member's tokens are renewed together, which SQL does not follow."""
+    records = {
+        "mixed": [each for applied in _joined_by_both().core.log for each in applied.records],
+        "pure": LOG.records,
+    }
+    rows = [
+        told(name, each.group_id, columns_of(each))
+        for name, some in records.items()
+        for each in some
+        if each.group_id
+    ]
+    found = mixed_groups(living_rows(spark.createDataFrame(rows, SQL_SCHEMA)))
+
+    assert [row.grp for row in found.collect()] == ["mixed g"]
+
+
+def test_a_classic_member_of_a_checkpoint_is_told_as_one() -> None:
+    """S24: what made its group a mixed one is cut off."""
+    group = _joined_by_both().core.state.groups["g"]
+    (member,) = group.body.classic_members
+    rows = consumer_rows(group, Position(99, 0))
+
+    assert [row["member_id"] for _, row in rows if row.get("command") == "JoinGroup"] == [member]

@@ -98,6 +98,8 @@ def _subscribed(group: ConsumerGroup, event: MemberSubscribed, record: Record) -
         if was.instance_id != event.instance_id:
             raise InvariantBroken("H4", f"member {event.member_id!r} is another instance now")
         made = was._replace(profile=event.profile, classic=event.classic)
+        if was.classic is None:
+            made = _told_one_token(made, record)
     body = recounted(body, was.profile if was else _NOBODY, event.profile)
     return _with_body(group, _put(_spoken(body, was, made), made))
 
@@ -241,7 +243,18 @@ def _replaced(group: ConsumerGroup, event: StaticMemberReplaced, record: Record)
     )
     until_ms = record.log_time_ms + event.predecessor_ms if event.predecessor_ms else 0
     body = body._replace(predecessors_until_ms=max(body.predecessors_until_ms, until_ms))
-    return _with_body(group, _swapped(body, old, new))
+    return _with_body(group, _swapped(body, old, _told_one_token(new, record)))
+
+
+def _told_one_token(member: Member, record: Record) -> Member:
+    """Return a member after a grant, or after it began to speak another protocol (S13).
+
+    One of the classic protocol is told one token for all that it owns. All of it is granted anew,
+    or a partition that is kept would fall back to an older token as the newest grant goes.
+    """
+    if member.classic is None:
+        return member
+    return member._replace(owned=holdings.regranted(member.owned, record.position.index))
 
 
 def _classic_of(event: StaticMemberReplaced) -> ClassicProfile | None:
@@ -332,6 +345,8 @@ def _advanced(group: ConsumerGroup, event: MemberAdvanced, record: Record) -> Co
         waiting=event.waiting,
         predecessor_ms=until_ms if event.granted else member.predecessor_ms,
     )
+    if event.granted:
+        advanced = _told_one_token(advanced, record)
     moved = body._replace(owners=_moved(body, event))
     return _with_body(group, _put(moved, advanced))
 

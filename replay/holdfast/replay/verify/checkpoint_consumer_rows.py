@@ -43,6 +43,7 @@ def _joined(member: Member) -> dict[str, Any]:
     profile = member.profile
     return {
         "type": "MemberSubscribed",
+        "command": None if member.classic is None else "JoinGroup",
         "member_id": member.member_id,
         "instance_id": member.instance_id,
         "joined": True,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
+from harness.poll import until_async
 from holdfast.server.metrics.call_counts import CallCounts, code_of, name_of, status_of
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
@@ -60,6 +61,8 @@ def test_a_call_that_ends_without_an_answer_counts_by_its_status() -> None:
             with pytest.raises(grpc.aio.AioRpcError):
                 await unreadable(b"\xff\xff")
 
+            # The status leaves within the call, which counts as it ends.
+            await until_async(lambda: len(counted(node)) > 1, "both calls are counted")
             assert counted(node) == {
                 ("OffsetCommit", "UNAVAILABLE"): 1,
                 ("Heartbeat", "INVALID_ARGUMENT"): 1,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from holdfast.coordinator.classic import identity, parked_calls, rebalance
 from holdfast.coordinator.classic.join import drop_pending
 from holdfast.coordinator.classic.state import ClassicGroup
+from holdfast.coordinator.groups import removals
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
 from holdfast.coordinator.model.commands import LeaveGroup, LeavingMember, TriggerRebalance
@@ -32,7 +33,8 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
         return LeaveReply(error)
     going: dict[MemberId, bool] = {}  # in order, and whether its own id was named
     if command.everyone or command.prefix:
-        results = _unnamed(draft.found, command, going)
+        members = draft.found.body.members.values() if draft.found else ()
+        results = removals.unnamed(members, command, going)
     else:
         results = tuple(_leave_one(draft, command, entry, going) for entry in command.members)
     if going:
@@ -41,23 +43,6 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
     elif any(result.error is None for result in results):
         _pending_left(draft)
     return LeaveReply(None, results)
-
-
-def _unnamed(
-    group: ClassicGroup | None, command: LeaveGroup, going: dict[MemberId, bool]
-) -> tuple[MemberResult, ...]:
-    """Take out the members that are meant without a name (K-G24), the oldest first.
-
-    These are the ones bound now, live or released (S12), so no identity is checked.
-    """
-    members = sorted(group.body.members.values(), key=lambda each: each.joined_seq) if group else ()
-    meant = [
-        each
-        for each in members
-        if command.everyone or (each.instance_id or "").startswith(command.prefix)
-    ]
-    going.update((each.member_id, False) for each in meant)
-    return tuple(MemberResult(each.member_id, each.instance_id, None) for each in meant)
 
 
 def _leave_one(

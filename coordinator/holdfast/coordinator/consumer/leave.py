@@ -9,6 +9,7 @@ from holdfast.coordinator.consumer import answers, identity, sessions
 from holdfast.coordinator.consumer.mixed import downgrade
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import epochs
+from holdfast.coordinator.groups import removals
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
 from holdfast.coordinator.model.commands import (
@@ -75,26 +76,12 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
     going: dict[MemberId, bool] = {}  # in order, and whether its own id was named
     if command.everyone or command.prefix:
         draft.close()
-        results = _unnamed(draft.group, command, going)
+        results = removals.unnamed(draft.group.body.members.values(), command, going)
     else:
         results = tuple(_leave_one(draft, command, entry, going) for entry in command.members)
     if going:
         _go(draft, command, going)
     return LeaveReply(None, results)
-
-
-def _unnamed(
-    group: ConsumerGroup, command: LeaveGroup, going: dict[MemberId, bool]
-) -> tuple[MemberResult, ...]:
-    """Take out the members that are meant without a name (K-G24), the oldest first."""
-    members = sorted(group.body.members.values(), key=lambda each: each.joined_seq)
-    meant = [
-        each
-        for each in members
-        if command.everyone or (each.instance_id or "").startswith(command.prefix)
-    ]
-    going.update((each.member_id, False) for each in meant)
-    return tuple(MemberResult(each.member_id, each.instance_id, None) for each in meant)
 
 
 def _leave_one(

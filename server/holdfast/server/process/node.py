@@ -142,7 +142,7 @@ class Node:
         )
         self._sessions = Sessions(replica, self._desk)
         self._offset_retention = OffsetRetention(replica, self.actors)
-        self._backups = BackupService(replica, copies, self._callers, self._gate)
+        self._backups = BackupService(*(replica, copies, self._reads, self._callers, self._gate))
         self._log = LogService(
             *(replica, history, self._reads, self._callers),
             *(self._pace, self._gate, self._limits),

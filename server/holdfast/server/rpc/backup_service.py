@@ -1,7 +1,8 @@
 """BackupService: gives a whole copy of what this node has applied, while it serves (backup.proto).
 
-Any node serves it: what it has applied is committed. Knows messages and the source of copies; no
-files.
+Any node serves it that has caught up: what it has applied is committed. One that was just started
+knows neither the newest grants nor which were taken back, and a backup holds everything. Knows
+messages and the source of copies; no files.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.access.gate import Gate
     from holdfast.server.rpc.callers import Callers, Context
+    from holdfast.server.rpc.reads import Reads
 
 logger = logging.getLogger(__name__)
 _READING: Final = need_of("BackupService.ReadBackup")
@@ -56,8 +58,10 @@ class Copies(Protocol):
 class BackupService(BackupServiceServicer):
     """Serves backups of this node."""
 
-    def __init__(self, replica: ReplicaLike, copies: Copies, callers: Callers, gate: Gate) -> None:
-        self._replica, self._copies = replica, copies
+    def __init__(
+        self, replica: ReplicaLike, copies: Copies, reads: Reads, callers: Callers, gate: Gate
+    ) -> None:
+        self._replica, self._copies, self._reads = replica, copies, reads
         self._callers, self._gate = callers, gate
 
     @answered(b.BeginBackupResponse)
@@ -66,6 +70,7 @@ class BackupService(BackupServiceServicer):
     ) -> b.BeginBackupResponse:
         """Make a copy, or find it again."""
         del context
+        self._reads.check_caught_up()
         try:
             copy = await self._copies.begin(request.copy_id)
         except CopyBusy as error:
@@ -85,6 +90,7 @@ class BackupService(BackupServiceServicer):
         """Send a file, as long as the caller may read it: the right may be revoked meanwhile."""
         piece = Piece(request.copy_id, request.segment, request.file, request.offset)
         try:
+            self._reads.check_caught_up()
             principal = self._callers.principal(context)
             async for chunk in self._copies.read(piece):
                 self._gate.check(principal, "ReadBackup", _READING)

@@ -14,7 +14,8 @@ from holdfast.coordinator.model.subscriptions import UNSURVEYED
 from holdfast.runtime.groups.pending_calls import Answered
 from holdfast.server.access import acl_calls, revocation_calls
 from holdfast.server.access.acl_calls import AclCalls
-from holdfast.server.access.gate import refused
+from holdfast.server.access.forbidden_things import tell_topics
+from holdfast.server.access.gate import refused, sentence
 from holdfast.server.access.table import CLUSTER_READ, need_of, topics_of
 from holdfast.server.rpc.callers import Callers, Context, answered, named
 from holdfast.server.rpc.describe_service import DescribeCalls
@@ -22,7 +23,7 @@ from holdfast.server.rpc.errors import ENDED, partly_done
 from holdfast.server.rpc.listing import Lists, survey
 from holdfast.server.rpc.membership.node_service import NodeCalls
 from holdfast.server.rpc.slices import Slices, collected
-from holdfast.server.translate import admin, limits, responses, views
+from holdfast.server.translate import admin, limits, views
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import admin_pb2_grpc
 from holdfast.v1 import extras_pb2 as x
@@ -89,9 +90,10 @@ class AdminService(DescribeCalls, NodeCalls, admin_pb2_grpc.AdminServiceServicer
         for name in request.groups_names:  # each comes back in the answer
             limits.text("groups_names", name)
         results = _deleted(await self._delete_in_slices(request, context))
+        say = self._words(request, need_of("AdminService.DeleteGroups"), context)
         return a.DeleteGroupsResponse(
-            results=[admin.deleted_group(r.name, r.error) for r in results],
-            holdfast=responses.extras(admin.first_error(results)),
+            results=[admin.deleted_group(r.name, r.error, say) for r in results],
+            holdfast=admin.of_deleted_groups(results, say),
         )
 
     async def _delete_in_slices(
@@ -173,7 +175,9 @@ class AdminService(DescribeCalls, NodeCalls, admin_pb2_grpc.AdminServiceServicer
         forbidden = self._forbidden_topics(request, names, context)
         made = partial(admin.create_topics, forbidden=forbidden)
         got = await self._ask(made, request, context)
-        return _placed(admin.created_topics(cast("replies.NamedReply", got.reply), request), got)
+        response = admin.created_topics(cast("replies.NamedReply", got.reply), request)
+        tell_topics(response.topics, response.holdfast, self._words_of_topics(request, context))
+        return _placed(response, got)
 
     @answered(a.CreatePartitionsResponse)
     async def CreatePartitions(
@@ -184,7 +188,9 @@ class AdminService(DescribeCalls, NodeCalls, admin_pb2_grpc.AdminServiceServicer
         forbidden = self._forbidden_topics(request, names, context)
         made = partial(admin.create_partitions, forbidden=forbidden)
         got = await self._ask(made, request, context)
-        return _placed(admin.created_partitions(cast("replies.NamedReply", got.reply)), got)
+        response = admin.created_partitions(cast("replies.NamedReply", got.reply))
+        tell_topics(response.results, response.holdfast, self._words_of_topics(request, context))
+        return _placed(response, got)
 
     @answered(a.DeleteTopicsResponse)
     async def DeleteTopics(
@@ -200,7 +206,9 @@ class AdminService(DescribeCalls, NodeCalls, admin_pb2_grpc.AdminServiceServicer
         made = partial(admin.delete_topics, survey=found, forbidden=forbidden)
         got = await self._ask(made, request, context)
         sees = self._sees("DeleteTopics", need_of("AdminService.ListGroups"), context)
-        return _placed(admin.deleted_topics(cast("replies.NamedReply", got.reply), sees), got)
+        response = admin.deleted_topics(cast("replies.NamedReply", got.reply), sees)
+        tell_topics(response.responses, response.holdfast, self._words_of_topics(request, context))
+        return _placed(response, got)
 
     @answered(a.ListTopicsResponse)
     async def ListTopics(
@@ -343,6 +351,14 @@ class AdminService(DescribeCalls, NodeCalls, admin_pb2_grpc.AdminServiceServicer
         self, request: Message, names: Iterable[str], context: Context
     ) -> frozenset[str]:
         return self._denied(request, topics_of(f"AdminService.{_call(request)}"), names, context)
+
+    def _words(self, request: Message, need: Need, context: Context) -> Callable[[str], str]:
+        """Return a function that words the refusal of a thing of this call, by its name."""
+        callers, call = self._callers, _call(request)
+        return lambda name: sentence(callers.principal(context), call, need, name)
+
+    def _words_of_topics(self, request: Message, context: Context) -> Callable[[str], str]:
+        return self._words(request, topics_of(f"AdminService.{_call(request)}"), context)
 
     def _sees(self, call: str, need: Need, context: Context) -> Callable[[str], bool]:
         """Return a function that says whether the caller may be told of a name."""

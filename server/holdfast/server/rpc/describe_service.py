@@ -35,6 +35,7 @@ class DescribeCalls:
     _takeovers: Takeovers
     _gate: Gate
     _denied: Callable[[Message, Need, Iterable[str], Context], frozenset[str]]
+    _words: Callable[[Message, Need, Context], Callable[[str], str]]
     _forbidden_topics: Callable[[Message, Iterable[str], Context], frozenset[str]]
 
     @answered(a.DescribeGroupsResponse)
@@ -43,6 +44,7 @@ class DescribeCalls:
     ) -> a.DescribeGroupsResponse:
         """Show groups with their members."""
         need = need_of("AdminService.DescribeGroups")
+        say = self._words(request, need, context)
         denied = self._denied(request, need, request.groups, context)
         state, extras = await self._reads.state(request.holdfast)
         most = request.holdfast.rebalances_max if request.holdfast.HasField("rebalances_max") else 1
@@ -57,7 +59,7 @@ class DescribeCalls:
 
         async def encode(group_id: str) -> bytes:
             if group_id in denied:
-                return room.taken(views.forbidden(group_id).SerializeToString())
+                return room.taken(views.forbidden(group_id, say(group_id)).SerializeToString())
             return await views.described(state, group_id, asked, room, slices)
 
         async for raw in _encoded_once(request.groups, encode, room, slices):
@@ -70,6 +72,7 @@ class DescribeCalls:
     ) -> a.ConsumerGroupDescribeResponse:
         """Describe groups of the heartbeat protocol, each to those who may read all its topics."""
         need = need_of("AdminService.ConsumerGroupDescribe")
+        say = self._words(request, need, context)
         denied = self._denied(request, need, request.group_ids, context)
         state, extras = await self._reads.state(request.holdfast)
         room, slices = Room("name fewer groups"), Slices()
@@ -77,7 +80,9 @@ class DescribeCalls:
 
         async def encode(group_id: str) -> bytes:
             if group_id in denied:
-                return room.taken(consumer_views.forbidden(group_id).SerializeToString())
+                return room.taken(
+                    consumer_views.forbidden(group_id, say(group_id)).SerializeToString()
+                )
             await slices.done()
             found = queries.describe_consumer_group(state, group_id)
             if await self._hides(found, request, context, slices):

@@ -6,7 +6,10 @@ import logging
 from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator.model import replies
+from holdfast.coordinator.model.text import readable
 from holdfast.runtime.errors import Crashed
+from holdfast.server.access.forbidden_things import tell_offsets
+from holdfast.server.access.gate import sentence
 from holdfast.server.access.table import need_of, topics_of
 from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.metrics.call_counts import UNKNOWN, code_of
@@ -96,6 +99,10 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         """Read offsets of several groups."""
         denied = self._denied(request, context)
         state, extras = await self._reads.state(request.holdfast)
+        if denied:
+            first = next(group.group_id for group in request.groups if group.group_id in denied)
+            who = self._callers.principal(context)
+            extras.message = readable(sentence(who, "OffsetFetch", _FETCHED, first))
         room, slices = Room(_ADVICE), Slices()
         response = Encoded(o.OffsetFetchResponse(holdfast=extras), room)
         for group in request.groups:
@@ -118,7 +125,9 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
             who = caller.principal
             forbidden = self._gate.denied(who, "OffsetDelete", _DELETED, topics, request)
             got = await call.ask(requests.delete_offsets(request, caller, forbidden))
-        return responses.delete_offsets(cast("replies.OffsetsReply", got.reply))
+        response = responses.delete_offsets(cast("replies.OffsetsReply", got.reply))
+        tell_offsets(response, lambda name: sentence(who, "OffsetDelete", _DELETED, name))
+        return response
 
     def _denied(self, request: o.OffsetFetchRequest, context: Context) -> frozenset[str]:
         """Return the groups whose offsets the caller may not read."""

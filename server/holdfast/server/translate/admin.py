@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model import replies
 from holdfast.coordinator.model.events import SettingChange, TopicSize
-from holdfast.coordinator.model.rejections import FencedInstanceId, TopicInUse, UnknownMemberId
+from holdfast.coordinator.model.rejections import (
+    FencedInstanceId,
+    GroupAuthorizationFailed,
+    TopicInUse,
+    UnknownMemberId,
+)
 from holdfast.coordinator.model.subscriptions import UNSURVEYED, Survey
+from holdfast.coordinator.model.text import readable
 from holdfast.server.rpc.errors import malformed
 from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.server.translate.responses import extras
 from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -107,12 +114,28 @@ def triggered(reply: replies.DoneReply) -> a.TriggerRebalanceResponse:
     return a.TriggerRebalanceResponse(error_code=code_of(reply.error), holdfast=extras(reply.error))
 
 
-def deleted_group(name: str, error: Rejection | None) -> a.DeletableGroupResult:
-    """Make the result for one group of DeleteGroups."""
+def deleted_group(
+    name: str, error: Rejection | None, say: Callable[[str], str]
+) -> a.DeletableGroupResult:
+    """Make the result for one group of DeleteGroups; `say`: words that its caller may not."""
     made = a.DeletableGroupResult(group_id=name, error_code=code_of(error))
     if error is not None:
-        made.holdfast.message = sentence(error)
+        made.holdfast.message = _of_deletion(name, error, say)
     return made
+
+
+def of_deleted_groups(
+    results: Iterable[replies.NamedResult], say: Callable[[str], str]
+) -> x.ResponseExtras:
+    """Make Holdfast's part of the response of DeleteGroups: the first refusal; `say` as above."""
+    for each in results:
+        if each.error is not None:
+            return x.ResponseExtras(message=_of_deletion(each.name, each.error, say))
+    return x.ResponseExtras()
+
+
+def _of_deletion(name: str, error: Rejection, say: Callable[[str], str]) -> str:
+    return readable(say(name)) if isinstance(error, GroupAuthorizationFailed) else sentence(error)
 
 
 def create_topics(

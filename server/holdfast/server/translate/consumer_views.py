@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.rejections import GroupAuthorizationFailed
+from holdfast.coordinator.model.text import readable
 from holdfast.server.guard.answer_size import Encoded
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.server.translate.responses import partition_tokens
@@ -50,9 +51,12 @@ async def topics(group: DescribedConsumerGroup, slices: Slices) -> frozenset[Top
     return frozenset(names)
 
 
-def forbidden(group_id: str) -> a.ConsumerGroupDescribedGroup:
+def forbidden(group_id: str, why: str) -> a.ConsumerGroupDescribedGroup:
     """Make the answer about a group that the caller may not see, whether it exists or not."""
-    return _refused(group_id, GroupAuthorizationFailed(group_id))
+    code = code_of(GroupAuthorizationFailed(group_id))
+    return a.ConsumerGroupDescribedGroup(
+        error_code=code, error_message=readable(why), group_id=group_id
+    )
 
 
 def unreadable(group_id: str) -> a.ConsumerGroupDescribedGroup:

@@ -12,6 +12,7 @@ from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import GroupAuthorizationFailed, InvalidConfig
 from holdfast.coordinator.model.subscriptions import CONSUMER
+from holdfast.coordinator.model.text import readable
 from holdfast.coordinator.projections.history import newest
 from holdfast.server.guard.answer_size import Encoded
 from holdfast.server.guard.item_bounds import Bounds
@@ -61,12 +62,10 @@ async def described(state: State, group_id: str, asked: Asked, room: Room, slice
     return made.encoded()
 
 
-def forbidden(group_id: str) -> a.DescribedGroup:
+def forbidden(group_id: str, why: str) -> a.DescribedGroup:
     """Make the answer about a group that the caller may not see, whether it exists or not."""
-    error = GroupAuthorizationFailed(group_id)
-    return a.DescribedGroup(
-        error_code=code_of(error), error_message=sentence(error), group_id=group_id
-    )
+    code = code_of(GroupAuthorizationFailed(group_id))
+    return a.DescribedGroup(error_code=code, error_message=readable(why), group_id=group_id)
 
 
 class Asked(NamedTuple):

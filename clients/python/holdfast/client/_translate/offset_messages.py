@@ -152,7 +152,8 @@ def fetched(response: offset_pb2.OffsetFetchResponse) -> dict[TopicPartition, Of
     """
     offsets: dict[TopicPartition, Offset] = {}
     for group in response.groups:
-        _raise_if_refused(group.error_code, f"Offsets of group {group.group_id!r}")
+        subject, why = f"Offsets of group {group.group_id!r}", response.holdfast.message
+        _raise_if_refused(group.error_code, subject, why)
         for topic in group.topics:
             for partition in topic.partitions:
                 name = TopicPartition(topic.name, partition.partition_index)
@@ -162,6 +163,6 @@ def fetched(response: offset_pb2.OffsetFetchResponse) -> dict[TopicPartition, Of
     return offsets
 
 
-def _raise_if_refused(code: ErrorCode.ValueType, subject: str) -> None:
+def _raise_if_refused(code: ErrorCode.ValueType, subject: str, why: str = "") -> None:
     if code != ErrorCode.ERROR_CODE_NONE:
-        raise from_code(code, subject=subject)
+        raise from_code(code, subject=subject, message=why)

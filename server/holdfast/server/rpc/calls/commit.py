@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from holdfast.coordinator.model.text import readable
+from holdfast.server.access.forbidden_things import tell_offsets
+from holdfast.server.access.gate import sentence
 from holdfast.server.rpc.calls.member_call import MemberCall
 from holdfast.server.translate import requests, responses
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holdfast.coordinator.model import commands as c
     from holdfast.coordinator.model import replies
@@ -61,3 +63,8 @@ class Commit(MemberCall[o.OffsetCommitRequest, o.OffsetCommitResponse]):
             position = response.holdfast.position
             position.index, position.ordinal = got.position
         return response
+
+    def name_caller(self, response: o.OffsetCommitResponse, who: Callable[[], str]) -> None:
+        """Have a refusal of a topic name the principal and the grant that is missing."""
+        if (need := self._line.topics) is not None:
+            tell_offsets(response, lambda name: sentence(who(), self.method, need, name))

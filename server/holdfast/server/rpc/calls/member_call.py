@@ -132,6 +132,12 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
     def response(self, request: RequestT, got: Answered, results: Sequence[Any]) -> ResponseT:
         """Make the response, of the answer to a request and its results; raises CallFailed."""
 
+    def name_caller(self, response: ResponseT, who: Callable[[], str]) -> None:
+        """Have the response say to whom a part of the call was refused, if any was.
+
+        `who`: reads the principal, as of `refusal`.
+        """
+
     def caller(self, who: Who, call: CallId, request: RequestT) -> Caller:
         """Return the caller of a request; raises CallFailed for a malformed request id."""
         return who().caller(call, request, request.holdfast)

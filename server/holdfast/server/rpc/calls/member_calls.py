@@ -78,4 +78,6 @@ class MemberCalls:
         with self._actors.open() as call:
             caller = kind.caller(who.identity, call.number, request)
             got: Answered = await call.ask(kind.command(request, caller, parts))
-        return kind.response(request, got, await kind.results(got.reply))
+        response = kind.response(request, got, await kind.results(got.reply))
+        kind.name_caller(response, who.principal)
+        return response

@@ -15,6 +15,8 @@ from holdfast.server.rpc.errors import ENDED, Refused, ending
 from holdfast.server.translate.session_answers import STATUS, encoded_answer, status_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.server.metrics.call_counts import CallCounts
     from holdfast.server.rpc.errors import Ended
     from holdfast.server.rpc.session.open_calls import OpenCall
@@ -22,10 +24,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-async def answer(one: OpenCall, counts: CallCounts) -> bytes:
-    """Encode the answer to a call that is done, and count it."""
+async def answer(one: OpenCall, counts: CallCounts, who: Callable[[], str]) -> bytes:
+    """Encode the answer to a call that is done, and count it; `who`: reads the principal."""
     try:
-        return await _response(one, counts)
+        return await _response(one, counts, who)
     except ENDED as error:
         return _ended(one, error, counts)
     except Exception:
@@ -33,7 +35,7 @@ async def answer(one: OpenCall, counts: CallCounts) -> bytes:
         return _ended(one, crashed(one), counts)
 
 
-async def _response(one: OpenCall, counts: CallCounts) -> bytes:
+async def _response(one: OpenCall, counts: CallCounts, who: Callable[[], str]) -> bytes:
     """Encode the response of a call; raises what it ended with instead."""
     if isinstance(one.made, Exception):
         raise one.made
@@ -44,6 +46,7 @@ async def _response(one: OpenCall, counts: CallCounts) -> bytes:
         raise RuntimeError(f"call {one.number} was taken for done and has no answer")
     got = one.call.future.result()
     made = one.kind.response(one.request, got, await one.kind.results(got.reply))
+    one.kind.name_caller(made, who)
     _count(one, counts, code_of(made))
     return encoded_answer(one.number, one.kind.field, made)
 

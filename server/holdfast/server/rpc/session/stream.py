@@ -243,7 +243,7 @@ class Stream:
             if not self.open.take(one):
                 continue
             try:
-                parts.append(await answer(one, self._desk.counts))
+                parts.append(await answer(one, self._desk.counts, self._principal))
             finally:
                 one.close()
             size += len(parts[-1])

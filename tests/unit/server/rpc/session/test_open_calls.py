@@ -201,7 +201,7 @@ def test_the_bytes_of_a_call_are_free_when_the_stream_ends_in_the_middle_of_its_
         async with served() as node:
             begun = asyncio.Event()
 
-            async def long_answer(_: OpenCall, _counts: object) -> bytes:
+            async def long_answer(_: OpenCall, _counts: object, _who: object) -> bytes:
                 begun.set()
                 await asyncio.Event().wait()
                 return b""

@@ -228,7 +228,7 @@ def test_a_stream_that_ends_while_an_answer_is_made_holds_no_bytes(
     """Long answers are made in slices. What is never given back would be nobody's for ever."""
     making = asyncio.Event()
 
-    async def endless(_one: object, _counts: object) -> bytes:
+    async def endless(_one: object, _counts: object, _who: object) -> bytes:
         making.set()
         await asyncio.Event().wait()
         return b""

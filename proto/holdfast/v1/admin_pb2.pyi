@@ -1922,7 +1922,9 @@ class DescribeClusterResponse(_message.Message):
     upgrade_problem: _builtins.str
     """Why FinishUpgrade would be refused now, as a sentence; empty: it would not. Set by the leader alone."""
     access_mode: _builtins.str
-    """What becomes of calls that no grant allows: "open" (they are carried out), "dry-run" (and noted) or "deny"."""
+    """What becomes of calls that no grant allows: "open" (they are carried out), "dry-run" (and noted) or "deny". Empty: the
+    answering node has nothing of the log yet, and does not know.
+    """
     membership_index: _builtins.int
     """Index of the entry that says which nodes there are: of two answers the one with the higher index is the newer. 0: the
     files of the nodes say it.

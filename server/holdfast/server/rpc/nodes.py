@@ -79,7 +79,7 @@ class Nodes:
             applied_index=state.applied_index,
             version=self._own.release,
             recovery_number=state.recovery_number,
-            access_mode=state.access_mode or OPEN,
+            access_mode=(state.access_mode or OPEN) if state.cluster_id else "",
             digest=self._replica.chain_head,
             level=state.level,
             membership_index=status.membership_index,

@@ -89,7 +89,7 @@ def test_a_command_that_is_repeated_changes_nothing_and_says_so() -> None:
     done, _ = ran(ADD, ADD, ("promote", "node-3"), ("promote", "node-3"))
 
     assert [each.exit_code for each in done] == [0] * 4
-    assert done[1].output.startswith("node-3 is a node of the cluster already\n")
+    assert done[1].output.startswith("node-3 is a node of the cluster already\nIf it is a learner ")
     assert done[3].output == "node-3 is a voter already\n"
 
 

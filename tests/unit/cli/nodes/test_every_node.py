@@ -112,3 +112,10 @@ def test_a_removed_node_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
         ("q:1", None),
         ("a:1", told),
     ]
+
+
+def test_what_is_where_nobody_answers_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong address is no voter, and a node that was removed may have been named."""
+    (seen,) = seen_by(cluster(monkeypatch, {"x:1": None}))
+
+    assert (seen.address, seen.answer, seen.standing) == ("x:1", None, "-")

@@ -217,3 +217,15 @@ def test_s25c_the_leadership_is_handed_to_no_learner() -> None:
     assert leader.transferred_to is None
 
     assert nodes.transfer("").node == leader.transferred_to == "node-3"
+
+
+def test_a_node_without_a_state_does_not_say_that_everybody_may_do_everything() -> None:
+    """ADR 30: it knows the mode from the first record of the log on; before, nothing is served."""
+    served = nodes(OURS, OURS)
+    leader = served._replica
+    shown = []
+    for state in (State(), State(cluster_id="c"), State(cluster_id="c", access_mode="deny")):
+        leader.state = state  # type: ignore[misc]  # a fake's
+        shown.append(served.described().access_mode)
+
+    assert shown == ["", "open", "deny"]

@@ -58,9 +58,10 @@ def add(cluster: Cluster, name: str, peer: str, client: str, *, as_json: bool) -
     _end(done, name, as_json=as_json)
     if not as_json:
         say(_told(done, _ADDED, name))
+        who = "If it is a learner still, it" if done.already else "It"
         say(
-            "It gets the log as soon as it runs, on an empty disk with --rebuild; then: holdfast "
-            f"node promote {quote(name)}"
+            f"{who} gets the log as soon as it runs, on an empty disk with --rebuild; then: "
+            f"holdfast node promote {quote(name)}"
         )
 
 

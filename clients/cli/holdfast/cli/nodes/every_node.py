@@ -51,7 +51,8 @@ def seen_by(cluster: Cluster) -> list[Seen]:
     first = cluster.on_every_node(_WITH_FACTS, a.DescribeClusterResponse)
     told = newest(one for _, one in first)
     if told is None:
-        return [Seen(cluster.name_of(address), address, None) for address, _ in first]
+        names = [(cluster.name_of(address), address) for address, _ in first]
+        return [Seen(name, at, None, "-" if name == "-" else VOTER) for name, at in names]
     nodes = [_asked(cluster, node, first) for node in told.nodes]
     return [*nodes, *_others(cluster, told, first)]
 

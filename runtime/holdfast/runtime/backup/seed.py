@@ -75,11 +75,7 @@ class SeedState:
 
 def check_targets(targets: Mapping[str, Path]) -> None:
     """Refuse a directory that holds data: nothing is ever overwritten. Raises DirectoryRefused."""
-    if len({path.resolve() for path in targets.values()}) < len(targets):
-        first = next(iter(targets.values()))
-        raise DirectoryRefused(
-            first, Refusal.UNUSABLE, "two nodes cannot share it. Name one for each"
-        )
+    _check_apart(targets)
     for path in targets.values():
         if not is_empty(path) and not (path / UNFINISHED).exists():
             raise DirectoryRefused(
@@ -87,6 +83,22 @@ def check_targets(targets: Mapping[str, Path]) -> None:
                 Refusal.NOT_EMPTY,
                 "it holds data, and nothing is ever overwritten. See to it that no node uses it, "
                 "move the directory away, and give the command again",
+            )
+
+
+def _check_apart(targets: Mapping[str, Path]) -> None:
+    """Refuse a directory that is another node's as well, or lies in it."""
+    taken = {path.resolve(): node for node, path in targets.items()}
+    for node, path in targets.items():
+        if taken[path.resolve()] != node:
+            raise DirectoryRefused(
+                path, Refusal.UNUSABLE, "two nodes cannot share it. Name one for each"
+            )
+        if outer := next((taken[each] for each in path.resolve().parents if each in taken), ""):
+            raise DirectoryRefused(
+                path,
+                Refusal.UNUSABLE,
+                f"it lies in the directory of {outer}, and would go with it. Name one beside it",
             )
 
 

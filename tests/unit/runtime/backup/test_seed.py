@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.runtime.backup.manifest import BackupFlawed
-from holdfast.runtime.backup.seed import SeedState, make_seeds, new_disks
+from holdfast.runtime.backup.seed import SeedState, check_targets, make_seeds, new_disks
 from holdfast.storage.directory.data_directory import UNFINISHED, DataDirectory
 from holdfast.storage.directory.recovery_mark import RecoveryMark, read_mark
 from holdfast.storage.errors import DirectoryRefused, Refusal
@@ -114,3 +114,14 @@ def test_a_file_that_was_not_verified_is_not_restored(place: Place) -> None:
 
     for path in place.targets.values():
         assert [each.name for each in (path / "segments" / "s1").iterdir()] == ["manifest.json"]
+
+
+@pytest.mark.parametrize("second", ["n1", "n1/data", "n1/../n1/a/b"])
+def test_no_directory_is_another_nodes_or_lies_in_it(second: str, tmp_path: Path) -> None:
+    """S19: when one node is made anew, its directory goes, and nobody else's with it."""
+    targets = {"n1": tmp_path / "n1", "n2": tmp_path / second}
+    for each in (targets, dict(reversed(targets.items()))):
+        with pytest.raises(DirectoryRefused) as refused:
+            check_targets(each)
+        assert refused.value.refusal is Refusal.UNUSABLE
+    check_targets({"n1": tmp_path / "n", "n2": tmp_path / "n2"})

@@ -146,7 +146,9 @@ class LocalCluster:
     def _leave_out(self, name: str, why: str) -> None:
         """Go on without a node that could not start. Raises CannotStart without a majority."""
         self._out[name] = why
-        told = "; ".join(f"{each} could not start: {words}" for each, words in self._out.items())
+        told = "; ".join(
+            f"{each} could not start: {words.rstrip('.')}" for each, words in self._out.items()
+        )
         if not self._formed.exists():
             raise CannotStart(told)
         if self._disks.count == 1:

@@ -106,6 +106,8 @@ def _told(
         *(f"  {node}: {path}" for node, path in nodes.items()),
         f"LOST: all that was acknowledged after index {manifest.index}, since {taken}",
         "Every member joins anew, and gets a token above all that were ever given out.",
-        "Start these nodes together, without --bootstrap. Start any other node with --rebuild, on",
-        "an empty directory, once these serve.",
+        f"Each node's file has the cluster.id {manifest.cluster_id}, and all of them name the same",
+        "nodes in [cluster.peers]: the backup names none, so bring files up to date from before",
+        "nodes came or went. Then start these nodes together, without --bootstrap. Start any other",
+        "node with --rebuild, on an empty directory, once these serve.",
     ]

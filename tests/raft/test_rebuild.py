@@ -219,6 +219,29 @@ def without_a_leader(c: Cluster, seconds: float) -> None:
     assert [n for n in c.nodes if c.engine(n).status().role == "leader"] == []
 
 
+def test_s25_a_node_that_no_leader_sends_anything_says_so_each_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A new node that nobody has added would wait in silence, and for ever."""
+    c = Cluster()
+    c.elect("A")
+    c.restart("B", wiped=True)
+
+    def told() -> list[str]:
+        return [said for said in caplog.messages if "no leader has sent it anything" in said]
+
+    c.pump(rounds=4, seconds=HEARTBEAT)
+    assert told() == [], "a leader takes a moment"
+    c.pump(rounds=round(12 * SETTINGS.election_max / HEARTBEAT), seconds=HEARTBEAT)
+    (said,) = told()
+    assert "`holdfast node add B`" in said
+    c.pump(rounds=round(AGAIN_SECONDS / HEARTBEAT), seconds=HEARTBEAT)
+    assert len(told()) == 2
+    c.connect_all()
+    c.pump(rounds=round(2 * AGAIN_SECONDS / HEARTBEAT), seconds=HEARTBEAT)
+    assert (len(told()), stage(c, "B")) == (2, "member")
+
+
 def test_s19_a_majority_that_rebuilds_is_told_by_each_node(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

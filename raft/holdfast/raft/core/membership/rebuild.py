@@ -39,6 +39,12 @@ _NOBODY: Final = (
     "with --bootstrap on empty ones. See docs/operations/local-clusters.md"
 )
 
+_UNSENT: Final = (
+    "this node has a new disk, and no leader has sent it anything yet. If the node is new to the "
+    "cluster, have the cluster take it in: `holdfast node add %s` with its addresses. Else see "
+    "that the other nodes run, that one of them leads, and that they reach this node's peer address"
+)
+
 
 class Forming:
     """The first start of a cluster: every node waits until every peer knows its disk.
@@ -214,8 +220,9 @@ class RebuildingDisks:
 class Leaderless:
     """Says in the log why no leader can be elected, if a majority of the nodes rebuild.
 
-    None of them has a vote, so each would wait for a leader in silence. Changes nothing: it asks
-    the peers for their stages when no leader was heard for long, and tells.
+    None of them has a vote, so each would wait for a leader in silence; and so would a node that
+    rebuilds alone, as one that nobody has added. Changes nothing: it asks the peers for their
+    stages when no leader was heard for long, and tells.
     """
 
     def __init__(
@@ -260,7 +267,10 @@ class Leaderless:
         rebuilding = sorted(known & voters.all)
         others = [node for node in sorted(voters.all) if node not in rebuilding]
         lasts = rebuilding == self._told and now < self._tell_at
-        if voters.have_majority(others) or lasts:
+        if voters.have_majority(others):
+            self._tell_unsent(now)
+            return
+        if lasts:
             return
         self._told, self._tell_at = rebuilding, now + AGAIN_SECONDS
         logger.error(
@@ -271,3 +281,9 @@ class Leaderless:
             f"only {', '.join(others)} may" if others else "none may",
             voters.majority - len(others),
         )
+
+    def _tell_unsent(self, now: float) -> None:
+        """Tell that this node waits alone, while the others may have a leader."""
+        if self._identity.stage == "rebuilding" and now >= self._tell_at:
+            self._told, self._tell_at = [], now + AGAIN_SECONDS
+            logger.warning(_UNSENT, self._ctx.state.node_id)

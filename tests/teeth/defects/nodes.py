@@ -24,12 +24,13 @@ from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from holdfast.raft.messages import Hello, Message
     from holdfast.storage.journal.journal import NotedMembership
 
 NODES = "tests/raft/test_change_of_nodes.py::"
+LATER = "tests/raft/test_disks_that_came_later.py::"
 FORMING = "tests/raft/test_forming.py::"
 GOING = "tests/raft/test_learners_and_removed_nodes.py::"
 FOUNDER = "tests/raft/test_new_disk_of_a_founder.py::"
@@ -249,10 +250,43 @@ def founders_are_forgotten() -> Iterator[None]:
     Those that came later take a founder's new disk, which formed alone, for the voter it was.
     """
 
-    def founders(self: ForeignDisks) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted(self._identity.formed.items()))
+    def founders(self: MembershipInForce, by_disk: Mapping[str, str]) -> dict[str, str]:
+        del self
+        return dict(by_disk)
 
-    with replaced(ForeignDisks, "founders", property(founders)):
+    with replaced(MembershipInForce, "founders", founders):
+        yield
+
+
+@seeded(
+    "S25 f",
+    Scenario(LATER + "test_s25f_a_node_that_had_joined_makes_nobody_give_up_its_vote[guarded]"),
+)
+def disk_that_joined_tells_nothing() -> Iterator[None]:
+    """A disk that came after the founding says nothing of it, though its log names the founders.
+
+    What is left of an earlier bootstrap is believed, and others give up their votes for its word.
+    """
+
+    def known(self: Forming) -> Mapping[str, str]:
+        return self._met if self._identity.stage == "forming" else self._identity.formed
+
+    with replaced(Forming, "_known_disks", known):
+        yield
+
+
+@seeded(
+    "S19",
+    Scenario(LATER + "test_s19_a_disk_is_admitted_when_its_leader_has_said_who_founded"),
+)
+def disk_admitted_before_it_is_told() -> Iterator[None]:
+    """A rebuilt disk takes its vote before its leader has said which disks founded the cluster."""
+
+    def has_told(self: ForeignDisks, leader: str) -> bool:
+        del self, leader
+        return True
+
+    with replaced(ForeignDisks, "has_told", has_told):
         yield
 
 

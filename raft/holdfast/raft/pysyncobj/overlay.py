@@ -124,7 +124,7 @@ class Overlay(SyncObj):
         self.elections = Elections(
             ctx, self.identity, self.lease, self.lost_writes, self.comparison
         )
-        self.forming = Forming(ctx, self.identity)
+        self.forming = Forming(ctx, self.identity, self.in_force)
         self.leaderless = Leaderless(ctx, self.identity, self.elections, self.forming)
         self.rebuilding = rebuilding = RebuildingDisks(ctx)
         self.foreign = ForeignDisks(ctx, self.identity, self.in_force, self.forming)
@@ -137,7 +137,7 @@ class Overlay(SyncObj):
         )
         self.proposals.judge_change = self.changes.command_for
         self.removals = Removals(ctx, self.identity, self.in_force)
-        rebuild = Rebuild(ctx, self.identity, self.foreign.founders_from)
+        rebuild = Rebuild(ctx, self.identity, self.foreign)
         self.appending = Appending(ctx, self.identity, self.elections, rebuild)
         snapshots, wake = setup.snapshots, self.waker.wake
         self.installing = Installing(ctx, self.appending, self.delivery, snapshots, wake)

@@ -64,7 +64,7 @@ class ForeignDisks:
     @property
     def founders(self) -> tuple[tuple[str, str], ...]:
         """The disks that formed this cluster, as the log or else this disk says; () if unknown."""
-        return self._in_force.now.founders or tuple(sorted(self._identity.formed.items()))
+        return tuple(sorted(self._in_force.founders(self._identity.formed).items()))
 
     def tick(self) -> None:
         """Ask the nodes that owe a proof before they have anything to say that counts.
@@ -112,12 +112,19 @@ class ForeignDisks:
             self._own.add(peer)  # on this connection: the first change of nodes waits for no answer
         return True
 
+    def has_told(self, leader: str) -> bool:
+        """Return whether a leader has said hello on its present connection; ask it if not."""
+        if leader in self._founding or not self._ctx.on(Switch.S25_FOREIGN):
+            return True
+        self._ask(leader)
+        return False
+
     def founders_from(self, leader: str) -> dict[str, str] | None:
         """Return the founders that a disk takes over from the leader that admits it (S19).
 
         None: it has formed a cluster itself, the log says it (ADR 43), or the leader did not.
         """
-        if self._identity.formed or self._in_force.index > 0:
+        if self._identity.formed or self._in_force.now.founders:
             return None
         return self._founding.get(leader)
 
@@ -167,14 +174,15 @@ class ForeignDisks:
     def _formed_elsewhere(self, peer: str, theirs: tuple[Formed, ...]) -> bool:
         """Return whether a disk that names founders names none of this cluster.
 
-        Two founders of one cluster know each other's disks, and the log tells all others. And a
-        founder of a cluster that has changed its nodes is a voter of it until it is removed.
+        Two founders of one cluster know each other's disks, and the log tells all others. A node
+        that knows no founders can tell by the log alone: a founder of a cluster that has changed
+        its nodes is a voter of it until it is removed. Who came later may be newer than this log.
         """
         ours = dict(self.founders)
-        if ours and not any(ours.get(each.node) == each.incarnation for each in theirs):
-            return True
-        is_voter = self._is_voter(peer)
-        return self._in_force.index > 0 and not is_voter and self._has_to_prove(peer)
+        if ours:
+            return not any(ours.get(each.node) == each.incarnation for each in theirs)
+        has_founded = any(each.node == peer for each in theirs)
+        return has_founded and self._has_to_prove(peer)
 
     def _look_beside(self, peer: str, hello: Hello) -> None:
         """Note that this node has to stop: alone, it is told of a cluster that it is no part of.

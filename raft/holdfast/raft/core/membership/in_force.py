@@ -8,7 +8,7 @@ the first entry there ever was, the node's own file says where to begin. Knows n
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from holdfast.raft.core.membership.voters import Voters
@@ -65,6 +65,10 @@ class MembershipInForce:
         """Return the entry of the newest membership at or before an entry; 0: the file's."""
         noted = self._log.membership_at(commit_index)
         return noted.index if noted else 0
+
+    def founders(self, by_disk: Mapping[str, str]) -> dict[str, str]:
+        """Return the disks that formed the cluster: as the log says, or else as this disk does."""
+        return dict(self.now.founders) or dict(by_disk)
 
     def refresh(self) -> None:
         """Look at the log, which has got or lost an entry of membership."""

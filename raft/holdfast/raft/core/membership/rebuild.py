@@ -15,10 +15,12 @@ from holdfast.raft.core.log import NO_OP
 from holdfast.raft.messages import Formed, Hello
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.elections import Elections
+    from holdfast.raft.core.membership.foreign_disks import ForeignDisks
+    from holdfast.raft.core.membership.in_force import MembershipInForce
     from holdfast.raft.core.membership.node_identity import NodeIdentity
     from holdfast.raft.messages import Ack, Append
 
@@ -55,9 +57,9 @@ class Forming:
     of the cluster may connect (ADR 41), and neither stands in for a peer nor is waited for.
     """
 
-    def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
-        """Start without knowing any peer's disk."""
-        self._ctx, self._identity = ctx, identity
+    def __init__(self, ctx: Context, identity: NodeIdentity, in_force: MembershipInForce) -> None:
+        """Start without knowing any peer's disk. `in_force`: may tell who founded the cluster."""
+        self._ctx, self._identity, self._in_force = ctx, identity, in_force
         self._next_at = 0.0
         self._met: dict[str, str] = {}
         self._listed_by: set[str] = set()
@@ -81,10 +83,20 @@ class Forming:
         self._ctx.ready.send.append((peer, self._hello(answer=False)))
 
     def _hello(self, *, answer: bool) -> Hello:
-        known = self._met if self._identity.stage == "forming" else self._identity.formed
-        formed = tuple(Formed(*item) for item in sorted(known.items()))
+        formed = tuple(Formed(*item) for item in sorted(self._known_disks().items()))
         identity, ctx = self._identity, self._ctx
         return Hello(ctx.cluster_id, identity.stage, identity.incarnation, answer, formed)
+
+    def _known_disks(self) -> Mapping[str, str]:
+        """Return the disks that form the cluster with this one, or those that founded it.
+
+        A disk that came later knows the founders from the log alone, and it has to tell them: of
+        whom nothing is known, everybody hears (ADR 47). One that rebuilds tells nothing of its log,
+        which may say something else further on (ADR 43).
+        """
+        if self._identity.is_member:
+            return self._in_force.founders(self._identity.formed)
+        return self._met if self._identity.stage == "forming" else self._identity.formed
 
     def on_hello(self, peer: str, hello: Hello) -> None:
         """Note a peer's disk; a hello from another cluster is ignored."""
@@ -125,27 +137,24 @@ class Forming:
 class Rebuild:
     """The end of a rebuild, on the node that rebuilds."""
 
-    def __init__(
-        self,
-        ctx: Context,
-        identity: NodeIdentity,
-        founders_from: Callable[[str], dict[str, str] | None],
-    ) -> None:
-        """Wait for the leader's admission. `founders_from`: those to take over from a leader."""
-        self._ctx, self._identity, self._founders_from = ctx, identity, founders_from
+    def __init__(self, ctx: Context, identity: NodeIdentity, foreign: ForeignDisks) -> None:
+        """Wait for the leader's admission. `foreign`: knows what a leader has told of its disk."""
+        self._ctx, self._identity, self._foreign = ctx, identity, foreign
 
     def on_append(self, peer: str, append: Append) -> None:
         """Become a member when the leader admits this disk, with the vote of this term given to it.
 
         An earlier vote of this term may be forgotten, so no other candidate may get one. A vote
         that is still known (a suspected disk keeps its journal, S21) stays as it is. A disk that
-        founded nothing is from now on of the founding that the leader names (ADR 47).
+        founded nothing is from now on of the founding that the leader names (ADR 47), and nobody
+        could tell it later: so it waits until the leader has, which goes on admitting it.
         """
         state, log = self._ctx.state, self._ctx.log
         admitted = append.admit == self._identity.incarnation and append.term == state.term
-        if admitted and self._identity.stage == "rebuilding":
+        waits = admitted and self._identity.stage == "rebuilding"
+        if waits and self._foreign.has_told(peer):
             state.set_term(append.term, log.vote or peer)
-            self._identity.enter("member", formed=self._founders_from(peer))
+            self._identity.enter("member", formed=self._foreign.founders_from(peer))
             logger.warning(
                 "rebuilt from the peers: this node votes again, from term %d", state.term
             )

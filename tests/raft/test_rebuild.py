@@ -322,3 +322,28 @@ def test_s19_it_ends_when_a_disk_comes_back_with_its_data(
     assert [stage(c, node) for node in "ABC"] == ["member"] * 3
     assert {tuple(c.consumer(node).values) for node in "ABC"} == {("X",)}
     assert len(told_that_nobody_can_lead(caplog)) == 3
+
+
+def test_s13_a_disk_holds_nothing_until_a_leader_is_heard_whenever_it_was_started() -> None:
+    """Until then it may become one of any restore; then it is of its leader's, for good."""
+    c = Cluster()
+    c.elect("A")
+    c.restart("C", wiped=True)
+    assert c.engine("C").holds_nothing()
+    c.restart("C")
+    assert c.engine("C").holds_nothing(), "it has a name, and nothing else"
+
+    c.network.connect("A", "C")
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    assert stage(c, "C") == "rebuilding"
+    assert not c.engine("C").holds_nothing()
+    c.connect_all()
+    c.pump(rounds=20, seconds=HEARTBEAT)
+    assert stage(c, "C") == "member"
+    assert not c.engine("C").holds_nothing()
+
+
+def test_s13_a_disk_that_forms_a_cluster_is_not_one_that_waits() -> None:
+    c = Cluster(formed=False)
+
+    assert not c.engine("A").holds_nothing()

@@ -329,6 +329,9 @@ class TransportHandler(Protocol):
     def on_disconnected(self, peer: str) -> None:
         """Note that messages sent to `peer` and not yet answered may be lost."""
 
+    def holds_nothing(self) -> bool:
+        """Return whether the disk waits to be rebuilt and has got nothing yet. Any thread."""
+
 
 class Transport(Protocol):
     """Carries messages between the nodes. It may lose messages, but never alters or invents one.

@@ -72,7 +72,6 @@ class PeerCalls:
         mark = directory.recovery
         lineage = Lineage(
             mark.number,
-            blank=directory.rebuilding_from_nothing and not mark.number,
             adopt=lambda number: write_mark(directory.path, RecoveryMark(number)),
         )
         self.transport = PeerTransport(

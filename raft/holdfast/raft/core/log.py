@@ -110,7 +110,12 @@ class Log:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was ever written: a new disk, or a wiped one (S19)."""
-        return self._identity is None and self._hard == HardState() and self._log[-1][1] == 0
+        return self._identity is None and self.holds_nothing
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether this disk has no entry and has heard of no term; it may have a name already."""
+        return self._hard == HardState() and self._log[-1][1] == 0
 
     def at(self, index: int) -> LogItem:
         """Return the entry with this index, which must be held (the anchor is)."""

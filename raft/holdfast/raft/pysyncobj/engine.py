@@ -214,6 +214,13 @@ class Engine:
         self.overlay.replication.connection_changed(peer)
         self.overlay.elections.connection_ended(peer)
 
+    def holds_nothing(self) -> bool:
+        """Return whether the disk waits to be rebuilt and has got nothing yet (TransportHandler).
+
+        Any thread.
+        """
+        return self.overlay.identity.stage == "rebuilding" and self.overlay.journal.holds_nothing
+
     def close(self) -> None:
         """Close transport and journal; the last call, by the tick thread."""
         if self._stopped is None:

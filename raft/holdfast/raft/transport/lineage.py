@@ -18,16 +18,20 @@ class Lineage:
     """The recovery number of this node's disk. Any thread."""
 
     def __init__(
-        self,
-        number: int = 0,
-        *,
-        blank: bool = False,
-        adopt: Callable[[int], None] = lambda _number: None,
+        self, number: int = 0, *, adopt: Callable[[int], None] = lambda _number: None
     ) -> None:
-        """`blank`: the disk holds nothing yet. `adopt`: makes a number that was taken durable."""
-        self.number, self.blank = number, blank
+        """`adopt`: makes a number that was taken durable."""
+        self.number = number
+        self.holds_nothing: Callable[[], bool] = lambda: False
+        """Tells whether the disk waits to be rebuilt and has got nothing yet. As soon as it has, it
+        is of the number by which it got that, and takes no other any more."""
         self._adopt = adopt
         self._lock = threading.Lock()
+
+    @property
+    def blank(self) -> bool:
+        """Whether this disk may become one of any number, as it is of none yet."""
+        return not self.number and self.holds_nothing()
 
     def problem(self, own: str, peer: str, told: Greeting) -> str:
         """Say why node `own` and `peer` are not of one cluster any more; empty if they are.
@@ -39,7 +43,7 @@ class Lineage:
                 return ""
             if self.blank and told.recovery_number > self.number:
                 self._adopt(told.recovery_number)
-                self.number, self.blank = told.recovery_number, False
+                self.number = told.recovery_number
                 return ""
             if told.recovery_number < self.number:
                 return _earlier(peer, told.recovery_number, self.number)

@@ -150,6 +150,7 @@ class PeerTransport:
     def start(self, handler: TransportHandler, wake: Callable[[], None]) -> None:
         """Listen and dial. Raises TransportFailed if the port cannot be served."""
         self._wake = wake
+        self._identity.lineage.holds_nothing = handler.holds_nothing
         self._poller = poller = Poller()
         self._streams = Streams(
             *(handler, poller, self._dial_again, self._trouble),

@@ -160,11 +160,6 @@ class DataDirectory:
         """Whether this start may create the cluster, with what the node's file says of it (S19)."""
         return self.bootstrapping or self.verdict.forming
 
-    @property
-    def rebuilding_from_nothing(self) -> bool:
-        """Whether this disk holds nothing and waits for what its peers have."""
-        return self.verdict.blank and not self.bootstrapping
-
     def set_aside(self) -> None:
         """Move damaged environments aside, and make empty ones to rebuild into.
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from holdfast.raft.transport.lineage import Lineage
 from holdfast.raft.wire.greeting import Greeting, decode_greeting, encode_greeting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def told(number: int, *, blank: bool = False) -> Greeting:
     """What a peer says, as it arrives."""
     said = Greeting("c", "n2", "n1", recovery_number=number, blank=blank)
     return decode_greeting(encode_greeting(said))
+
+
+def waiting(adopt: Callable[[int], None]) -> Lineage:
+    """A disk that waits to be rebuilt."""
+    lineage = Lineage(adopt=adopt)
+    lineage.holds_nothing = lambda: True
+    return lineage
 
 
 @pytest.mark.parametrize("number", [0, 3])
@@ -38,7 +50,7 @@ def test_a_node_that_tells_no_number_was_never_restored() -> None:
 
 def test_a_blank_disk_is_taken_and_becomes_one_of_the_restore() -> None:
     taken: list[int] = []
-    blank = Lineage(0, blank=True, adopt=taken.append)
+    blank = waiting(taken.append)
 
     assert Lineage(2).problem("n1", "n2", told(0, blank=True)) == ""
     assert blank.problem("n1", "n2", told(0)) == ""
@@ -49,13 +61,28 @@ def test_a_blank_disk_is_taken_and_becomes_one_of_the_restore() -> None:
     assert "from before" in blank.problem("n1", "n3", told(1))
 
 
+def test_a_disk_that_has_got_something_becomes_one_of_no_other_restore() -> None:
+    """S13: it was rebuilt from the nodes of before, in the process that still runs.
+
+    Its log is from before the restore, and longer; the number would make it one of those after.
+    """
+    taken: list[int] = []
+    rebuilt = waiting(taken.append)
+    assert rebuilt.problem("n1", "n2", told(0)) == ""
+    rebuilt.holds_nothing = lambda: False
+
+    assert not rebuilt.blank, "nor does it say so, or the others would take it for a blank one"
+    assert "'n1' is from before the cluster was restored" in rebuilt.problem("n1", "n3", told(1))
+    assert taken == []
+
+
 def test_a_number_that_cannot_be_stored_is_not_taken() -> None:
     """Else the next process of the node would be refused with the data that this one fetched."""
 
     def full(number: int) -> None:
         raise OSError(28, f"no room for {number}")
 
-    blank = Lineage(0, blank=True, adopt=full)
+    blank = waiting(full)
     with pytest.raises(OSError, match="no room"):
         blank.problem("n1", "n2", told(1))
     assert (blank.number, blank.blank) == (0, True)

@@ -15,6 +15,7 @@ from harness.poll import until
 from holdfast.raft.api import Build
 from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport.frames import pack
+from holdfast.raft.transport.lineage import Lineage
 from holdfast.raft.transport.peer_transport import PeerTransport
 from holdfast.raft.wire.codec import encode
 from holdfast.raft.wire.greeting import (
@@ -27,7 +28,7 @@ from holdfast.raft.wire.greeting import (
     encode_refusal,
 )
 from unit.raft.transport.other_node import OtherAcceptor, answer_to, dialled, ends, read
-from unit.raft.transport.transports import Nodes, addresses
+from unit.raft.transport.transports import Nodes, Recorder, addresses
 
 B_TO_A = Greeting("c", "b", "a")
 LATER = OURS.newest + 1
@@ -285,6 +286,32 @@ def test_who_cannot_run_at_the_level_in_force_is_sent_nothing(
 
     assert other.heard == b""
     assert any(IS_TOO_OLD in warning for warning in warnings(caplog))
+
+
+@pytest.mark.parametrize(("holds_nothing", "number"), [(True, 2), (False, 0)])
+def test_s13_the_disk_says_whether_it_may_become_one_of_a_restore(
+    nodes: Nodes, *, holds_nothing: bool, number: int
+) -> None:
+    """It is asked at each greeting: a node that was rebuilt is the same process as before."""
+    at = addresses("a", "b")
+    taken: list[int] = []
+    lineages = {"a": Lineage(2), "b": Lineage(adopt=taken.append)}
+    recorders = {"a": Recorder(), "b": Recorder(holds_nothing=holds_nothing)}
+    for node, peer in ("ab", "ba"):
+        transport = PeerTransport(
+            "c", node, at[node], {peer: at[peer]}, None, lineage=lineages[node]
+        )
+        nodes.stack.callback(transport.close)
+        transport.start(recorders[node], transport.unpark)
+        nodes.transports[node] = transport
+
+    if holds_nothing:
+        assert nodes.until(lambda: ("a", "up") in recorders["b"].seen)
+    else:
+        assert nodes.until(lambda: bool(nodes.transports["b"].troubles()))
+        assert "from before the cluster was restored" in nodes.transports["b"].troubles()[0]
+    assert lineages["b"].number == number
+    assert taken == [number] * holds_nothing
 
 
 def test_a_frame_that_no_node_sends_ends_the_connection_and_names_the_peer(

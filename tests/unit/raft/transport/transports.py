@@ -23,7 +23,8 @@ T = TypeVar("T")
 class Recorder:
     """A handler that notes what it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, holds_nothing: bool = False) -> None:
+        self._holds_nothing = holds_nothing
         self.seen: list[tuple[str, object]] = []
         self.then: Callable[[], None] = lambda: None
         """What a message leads to, in the midst of the turn that delivers it."""
@@ -37,6 +38,9 @@ class Recorder:
 
     def on_disconnected(self, peer: str) -> None:
         self.seen.append((peer, "down"))
+
+    def holds_nothing(self) -> bool:
+        return self._holds_nothing
 
 
 def free_port() -> int:

@@ -54,4 +54,4 @@ def test_a_mark_alone_is_no_data(tmp_path: Path) -> None:
         tmp_path, cluster_id="c", node_id="n", rebuild=True, disk_reserve_bytes=0
     ) as directory:
         assert directory.recovery == RecoveryMark(1, 7)
-        assert directory.rebuilding_from_nothing
+        assert directory.verdict.blank

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import NO_OP
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.elections import Elections
-    from holdfast.raft.core.membership.foreign_disks import ForeignDisks
     from holdfast.raft.core.membership.in_force import MembershipInForce
     from holdfast.raft.core.membership.node_identity import NodeIdentity
     from holdfast.raft.messages import Ack, Append
@@ -134,12 +133,22 @@ class Forming:
         self._identity.enter("member", formed=self._met | own)
 
 
+class LeadersWord(Protocol):
+    """What a leader has told on its present connection of its disk."""
+
+    def has_told(self, leader: str) -> bool:
+        """Return whether it has told anything; ask it if not."""
+
+    def founders_from(self, leader: str) -> dict[str, str] | None:
+        """Return the founders that a disk takes over from it; None: none."""
+
+
 class Rebuild:
     """The end of a rebuild, on the node that rebuilds."""
 
-    def __init__(self, ctx: Context, identity: NodeIdentity, foreign: ForeignDisks) -> None:
-        """Wait for the leader's admission. `foreign`: knows what a leader has told of its disk."""
-        self._ctx, self._identity, self._foreign = ctx, identity, foreign
+    def __init__(self, ctx: Context, identity: NodeIdentity, word: LeadersWord) -> None:
+        """Wait for the leader's admission."""
+        self._ctx, self._identity, self._word = ctx, identity, word
 
     def on_append(self, peer: str, append: Append) -> None:
         """Become a member when the leader admits this disk, with the vote of this term given to it.
@@ -152,9 +161,9 @@ class Rebuild:
         state, log = self._ctx.state, self._ctx.log
         admitted = append.admit == self._identity.incarnation and append.term == state.term
         waits = admitted and self._identity.stage == "rebuilding"
-        if waits and self._foreign.has_told(peer):
+        if waits and self._word.has_told(peer):
             state.set_term(append.term, log.vote or peer)
-            self._identity.enter("member", formed=self._foreign.founders_from(peer))
+            self._identity.enter("member", formed=self._word.founders_from(peer))
             logger.warning(
                 "rebuilt from the peers: this node votes again, from term %d", state.term
             )

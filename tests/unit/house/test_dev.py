@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import urljoin
@@ -62,6 +63,19 @@ def test_the_newest_final_release_of_an_index_page_is_chosen(dev: ModuleType) ->
 def test_an_index_without_checksums_is_refused(dev: ModuleType) -> None:
     with pytest.raises(dev.Problem, match="PIP_INDEX_URL"):
         dev.newest_wheel("https://index.example/pip/", '<a href="pip-25.1-py3-none-any.whl">x</a>')
+
+
+def test_what_runs_may_keep_bytecode_where_the_machine_forbids_it(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Else each process that a test starts would compile all modules again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    out = tmp_path / "said"
+    code = f"import sys, pathlib; pathlib.Path({str(out)!r}).write_text(str(sys.flags))"
+
+    assert dev.run([sys.executable, "-c", code], PYTHONOPTIMIZE="1") == 0
+    assert "dont_write_bytecode=0" in out.read_text()
+    assert "optimize=1" in out.read_text(), "what the command is given beside it"
 
 
 def test_errors_while_collecting_count_as_failures(dev: ModuleType, tmp_path: Path) -> None:

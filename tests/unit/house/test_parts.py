@@ -114,10 +114,10 @@ import pathlib, signal, time
 def test_it():
     signal.alarm(60)
     pathlib.Path("{0}.here").touch()
-    while not pathlib.Path("{1}.here").exists():
+    while not all(pathlib.Path(name + ".here").exists() for name in "{1}"):
         time.sleep(0.01)
 """
-"""Passes only while the file that it names runs as well."""
+"""Passes only while the files that it names run as well."""
 
 
 def order(printed: str, *signs: str) -> list[str]:
@@ -172,13 +172,18 @@ def test_a_part_that_is_named_twice_runs_twice_in_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_files_of_a_shared_folder_run_side_by_side(tmp_path: Path) -> None:
-    """One for each core."""
-    tree = Tree(tmp_path, cluster=MEET.format("a", "b"))
-    (tmp_path / "tests" / "cluster" / "test_b.py").write_text(MEET.format("b", "a"))
+@pytest.mark.parametrize(("folder", "names"), [("cluster", "abc"), ("drill", "ab")])
+def test_the_files_of_a_shared_folder_run_side_by_side(
+    tmp_path: Path, folder: str, names: str
+) -> None:
+    """One for each core, and half as many again where tests wait long."""
+    tree = Tree(tmp_path, **{folder: FINE})
+    for name in names:
+        file = tmp_path / "tests" / folder / f"test_{name}.py"
+        file.write_text(MEET.format(name, names.replace(name, "")))
 
-    code, printed = tree.run("cluster")
-    assert (code, printed.splitlines()[-1]) == (0, "2 passed, 0 failed"), printed
+    code, printed = tree.run(folder)
+    assert (code, printed.splitlines()[-1]) == (0, f"{len(names) + 1} passed, 0 failed"), printed
 
 
 @pytest.mark.slow

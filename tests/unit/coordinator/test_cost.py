@@ -4,6 +4,7 @@ Counted, not timed: how many members the core looks at while it decides and appl
 """
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -53,13 +54,22 @@ def looked_at(calls: Calls, command: Command, walks: list[int]) -> int:
     return sum(walks)
 
 
-@pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> Calls:
+@pytest.fixture(scope="module")
+def grown() -> Calls:
     """A stable group of many static members; its log is replayed by tests of smaller ones."""
-    monkeypatch.setattr("harness.core.invariants.check", lambda _: [])
     made = Calls()
-    made.stable(*(f"i{number}" for number in range(MEMBERS)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harness.core.invariants.check", lambda _: [])
+        made.stable(*(f"i{number}" for number in range(MEMBERS)))
+    made.core.log.clear()
     return made
+
+
+@pytest.fixture
+def large(grown: Calls, monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """Such a group of a test's own: to let it grow again would cost more than all tests."""
+    monkeypatch.setattr("harness.core.invariants.check", lambda _: [])
+    return deepcopy(grown)
 
 
 def test_a_static_rejoin_in_stable_touches_one_member(large: Calls, walks: list[int]) -> None:

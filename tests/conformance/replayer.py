@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -78,11 +79,17 @@ def heartbeat_transcripts() -> list[Path]:
     return sorted(HEARTBEAT.glob("*.json"))
 
 
-def deviations() -> dict[str, dict[int, Deviation]]:
+@cache
+def _listed() -> Json:
+    """What deviations.toml says; read once, for it is asked at every transcript."""
+    return tomllib.loads((HERE / "deviations.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def deviations() -> Mapping[str, Mapping[int, Deviation]]:
     """The deliberate differences by transcript and step."""
-    table = tomllib.loads((HERE / "deviations.toml").read_text(encoding="utf-8"))
     found: dict[str, dict[int, Deviation]] = {}
-    for entry in table["deviation"]:
+    for entry in _listed()["deviation"]:
         deviation = Deviation(
             entry["step"],
             entry["kafka"],
@@ -96,8 +103,7 @@ def deviations() -> dict[str, dict[int, Deviation]]:
 
 def left_out(path: Path) -> str | None:
     """Why a transcript is not replayed; None if it is."""
-    table = tomllib.loads((HERE / "deviations.toml").read_text(encoding="utf-8"))
-    reasons = {entry["transcript"]: str(entry["reason"]) for entry in table["left_out"]}
+    reasons = {entry["transcript"]: str(entry["reason"]) for entry in _listed()["left_out"]}
     requires = [each for each in load(path)["requires"] if each not in PLAYED]
     lacking = f"it requires what does not exist here: {', '.join(requires)}" if requires else None
     return reasons.get(path.stem, lacking)

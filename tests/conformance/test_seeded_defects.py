@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,12 @@ DEFECTS = [
 ]
 
 
+@cache
+def recorded(paths: tuple[Path, ...]) -> list[tuple[str, Any]]:
+    """Those of these transcripts that are not left out, by name; read once for all defects."""
+    return [(path.stem, load(path)) for path in paths if not left_out(path)]
+
+
 def seen_by() -> Iterator[str]:
     """Whatever tells something else than it should, by name."""
     for path in STORIES:
@@ -79,16 +86,13 @@ def seen_by() -> Iterator[str]:
                 yield path.stem
         except Exception as broken:  # noqa: BLE001 - a defect may break anything
             yield f"{path.stem}: {broken!r}"
-    for path in transcripts():
-        if left_out(path):
-            continue
-        transcript = load(path)
+    for name, transcript in recorded(tuple(transcripts())):
         try:
             session = InProcess(transcript["config"], transcript["topics"])
-            if asyncio.run(replay(transcript, session, deviations().get(path.stem))):
-                yield path.stem
+            if asyncio.run(replay(transcript, session, deviations().get(name))):
+                yield name
         except Exception as broken:  # noqa: BLE001 - a defect may break anything
-            yield f"{path.stem}: {broken!r}"
+            yield f"{name}: {broken!r}"
 
 
 @pytest.mark.source("it puts a defect in the place of a function")

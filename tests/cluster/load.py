@@ -44,6 +44,8 @@ LOAD_SECONDS_MAX = 600.0
 _PATIENCE_MS = int(PATIENCE_SECONDS * 1000)
 SESSION_MS = 60_000
 """Longer than any outage here: what these members lose, they lose by a defect, not by time."""
+START_MS = 120_000
+"""How long a member that comes waits for a leader: it may come while no node has power."""
 
 
 class Place(NamedTuple):
@@ -215,6 +217,7 @@ class Load:
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=500,
+            start_timeout_ms=START_MS,
             credentials=self.credentials,
             on_lost=note,
         )

@@ -28,6 +28,10 @@ RULES = (
     "coordinator/holdfast/coordinator/structures",
     "coordinator/holdfast/coordinator/kernel",
     "coordinator/holdfast/coordinator/classic",
+    "coordinator/holdfast/coordinator/consumer",
+    "coordinator/holdfast/coordinator/consumer/assignors",
+    "coordinator/holdfast/coordinator/consumer/mixed",
+    "coordinator/holdfast/coordinator/consumer/targets",
     "coordinator/holdfast/coordinator/offsets",
     "coordinator/holdfast/coordinator/cluster/ceilings.py",
     "coordinator/holdfast/coordinator/cluster/evolve.py",
@@ -47,7 +51,10 @@ RULES = (
 )
 """Folders and files: what decides and folds, what reads and writes the bytes of events, and what
 joins these (docs/adr/0025)."""
-VALUES = ("coordinator/holdfast/coordinator/classic/state.py",)
+VALUES = (
+    "coordinator/holdfast/coordinator/classic/state.py",
+    "coordinator/holdfast/coordinator/consumer/state.py",
+)
 """What stays Python within the folders: compiled, a class of values loses the `X | None` of its
 annotations, by which storage finds its message."""
 

@@ -132,6 +132,7 @@ def test_a_plain_beat_writes_nothing_and_changes_no_state(talk: Talk) -> None:
     assert decision.effects[0] == Renew("a", 45_000, 1)
 
 
+@pytest.mark.source("it puts other functions in the place of two")
 def test_a_plain_beat_looks_at_no_topic_and_no_other_member(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_plain_beat_looks_at_no_topic_and_no_other_member(
     assert talk.told(talk.says("a", 2)).member_epoch == 2
 
 
+@pytest.mark.source("it puts another function in the place of one")
 def test_topics_are_looked_at_once_for_each_change_of_them(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,7 @@ def _assign_homogeneous(group: GroupSpec, counts: Mapping[TopicName, int]) -> Ta
 def _partitions_wanted(
     topics: frozenset[TopicName], counts: Mapping[TopicName, int]
 ) -> dict[TopicName, range]:
-    return {topic: range(counts[topic]) for topic in sorted(topics & counts.keys())}
+    return {topic: range(counts[topic]) for topic in sorted(topics) if topic in counts}
 
 
 def _still_there(

@@ -11,6 +11,7 @@ from typing import Final
 
 from holdfast.coordinator.cluster.settings import GroupSettings
 from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Holding, Member
+from holdfast.coordinator.groups.sizes import LIST_ON_LOG, NUMBER_ON_LOG, of_name, of_names
 from holdfast.coordinator.groups.usage import MEMBER_BYTES, of_text, of_texts
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, JoinGroup, SyncGroup
 from holdfast.coordinator.model.events import TopicSize
@@ -22,12 +23,6 @@ HOLDING_BYTES: Final = 400
 """One topic of a member, with its target."""
 PARTITION_BYTES: Final = 250
 """One partition of a member: its grant, its place in the map of owners, and in the target."""
-TEXT_ON_LOG: Final = 3
-"""Beside a text on the log: its tag and length."""
-LIST_ON_LOG: Final = 10
-"""Beside the partitions of a topic in a target: tags and lengths."""
-NUMBER_ON_LOG: Final = 3
-"""One partition's number, below two millions."""
 MEMBER_ON_LOG: Final = 260
 """One member in a target, without its partitions: the longest id, tags and lengths."""
 
@@ -50,13 +45,13 @@ def _held(holding: Holding) -> int:
 
 def said(profile: ConsumerProfile) -> int:
     """Return the bytes of what a member wants, on the log."""
-    return sum(map(_named, profile.topics)) + _named(profile.regex)
+    return of_names(profile.topics) + of_name(profile.regex)
 
 
 def said_by_all(body: ConsumerBody) -> int:
     """Return the bytes of what all members want together."""
     wanted = (*body.topic_users.items(), *body.regex_users.items())
-    return sum([users * _named(name) for name, users in wanted])
+    return sum([users * of_name(name) for name, users in wanted])
 
 
 def target_pool(in_force: GroupSettings) -> int:
@@ -74,7 +69,7 @@ def target_most(body: ConsumerBody, topics: Mapping[TopicName, TopicSize], membe
         found = topics.get(name)
         if found is not None:
             takers = min(users, found.num_partitions)
-            size += takers * (_named(name) + LIST_ON_LOG) + NUMBER_ON_LOG * found.num_partitions
+            size += takers * (of_name(name) + LIST_ON_LOG) + NUMBER_ON_LOG * found.num_partitions
     return size
 
 
@@ -84,10 +79,6 @@ def _users(body: ConsumerBody) -> Counter[TopicName]:
     for regex, found in body.regexes.items():
         users.update(dict.fromkeys(found.topics, body.regex_users[regex]))
     return users
-
-
-def _named(name: str) -> int:
-    return len(name.encode()) + TEXT_ON_LOG
 
 
 def growth(

@@ -28,7 +28,7 @@ from holdfast.runtime.groups.moments import APPLIED, COMMITTED, PROPOSED, SENT
 from holdfast.runtime.groups.pending_calls import Answered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from holdfast.coordinator.model.commands import Caller, Command
     from holdfast.coordinator.model.effects import Decision, Effect
@@ -97,11 +97,21 @@ class Actor:
             batch.put_off(command)
         else:
             self._decide_undecided(batch)
-            self._renew(batch)
-            decision = self._decider.alone(batch.state, batch.volatile, command)
-            if decision is not None:
-                batch.add(command, decision)
-                self._claim()
+            self._join(batch, command)
+
+    def _join(self, batch: Batch, command: Command) -> None:
+        """Decide a command on what the batch has decided, or later if it does not fit (S7)."""
+        if batch.closed:
+            self._inbox.append(command)
+            return
+        self._renew(batch)
+        decision = self._decider.alone(batch.state, batch.volatile, command)
+        if decision is not None and batch.overflows(decision):
+            batch.give_back(0)
+            self._inbox.append(command)
+        elif decision is not None:
+            batch.add(command, decision)
+            self._claim()
 
     def _renew(self, batch: Batch) -> None:
         """Have renewals by heartbeats outside the batch count for commands that join it (S9)."""
@@ -207,14 +217,31 @@ class Actor:
         if batch.volatile is not before:
             decision = None  # it was made before these renewals, and would undo them (S9)
         decision = decision or self._decider.together(batch, commands)
+        while decision is not None and batch.overflows(decision) and len(batch.commands) > 1:
+            commands = self._halved(batch, commands)
+            decision = self._decider.together(batch, commands) if commands else None
         if decision is not None:
             batch.adopt(decision)
         else:
-            for command in commands:
-                alone = self._decider.alone(batch.state, batch.volatile, command)
-                if alone is not None:
-                    batch.adopt(alone)
+            self._adopt_one_by_one(batch, commands)
         self._claim()
+
+    def _halved(self, batch: Batch, commands: Sequence[Command]) -> Sequence[Command]:
+        """Put the latter half of commands that are too much for an entry off to the next (S7)."""
+        kept = len(commands) // 2
+        self._inbox[:0] = batch.give_back(len(commands) - kept)
+        return commands[:kept]
+
+    def _adopt_one_by_one(self, batch: Batch, commands: Sequence[Command]) -> None:
+        """Decide each command by itself; from one that does not fit on, later (S7)."""
+        for place, command in enumerate(commands):
+            decision = self._decider.alone(batch.state, batch.volatile, command)
+            if decision is None:
+                continue
+            if batch.events and batch.overflows(decision):
+                self._inbox[:0] = batch.give_back(len(commands) - place)
+                return
+            batch.adopt(decision)
 
     # --- proposing ---
 

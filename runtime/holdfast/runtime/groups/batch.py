@@ -12,21 +12,7 @@ from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.kernel.invariants import check_group, check_touched
 from holdfast.coordinator.model import events as ev
-from holdfast.coordinator.model.commands import (
-    CommitOffsets,
-    ConsumerGroupHeartbeat,
-    CreatePartitions,
-    CreateTopics,
-    DeleteOffsets,
-    DeleteTopics,
-    ExpireOffsets,
-    Heartbeat,
-    InstallRegexes,
-    JoinGroup,
-    LeaveGroup,
-    SealSegment,
-    SyncGroup,
-)
+from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, Heartbeat, SealSegment
 from holdfast.coordinator.model.effects import Answer
 from holdfast.coordinator.model.membership import (
     CONVERTED,
@@ -39,6 +25,7 @@ from holdfast.coordinator.model.membership import (
 )
 from holdfast.coordinator.model.text import truncate
 from holdfast.coordinator.model.usage import NOTHING
+from holdfast.runtime.groups import weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,10 +40,6 @@ if TYPE_CHECKING:
 COMMANDS_MAX: Final = 1_024
 WEIGHT_MAX: Final = 256 * 1024
 """Bytes at which a batch is cut: about S7's target for one entry, or half of a smaller limit."""
-_HEAD: Final = 256
-"""Bytes of a command in an entry, about, without its texts: its request id and stored answer."""
-_ITEM: Final = 64
-"""Bytes of one item of a command's list, about, without its texts."""
 TOLD_MAX: Final = 8
 """Calls that a log line names; the others are counted."""
 
@@ -65,6 +48,7 @@ class Batch:
     """The content of one part of an entry, and the effects to carry out after its commit."""
 
     __slots__ = (
+        "_added",
         "_ahead",
         "_closed",
         "_named",
@@ -72,6 +56,7 @@ class Batch:
         "_weighed",
         "_weight",
         "_weight_max",
+        "_whole_max",
         "base",
         "commands",
         "effects",
@@ -99,7 +84,9 @@ class Batch:
         self.growth = NOTHING
         """The growth of the cluster's state by the batch, as far as ceilings bound it."""
         self._weight = self._weighed = 0  # of the first commands, and how many those are
-        self._weight_max = min(WEIGHT_MAX, settings.of_cluster(base).entry_bytes_max // 2)
+        self._added = 0  # what the decisions add to the commands' own weight
+        self._whole_max = settings.of_cluster(base).entry_bytes_max
+        self._weight_max = min(WEIGHT_MAX, self._whole_max // 2)
         self._closed = False
         self._undecided: list[Command] = []
         self._ahead: Decision | None = None
@@ -111,12 +98,37 @@ class Batch:
         and later commands must not overtake it. A boundary behind records that were applied since
         the batch began would have no effect on the batch's state (S22).
         """
-        self._weight += sum(map(_weight, self.commands[self._weighed :]))
-        self._weighed = len(self.commands)
-        full = self._weight + _weight(command) > self._weight_max
+        full = self._commands_weight() + weights.of_command(command) > self._weight_max
         newer = isinstance(command, SealSegment) and command.last.index > self.base.applied_index
         self._closed = self._closed or full or newer or len(self.commands) >= COMMANDS_MAX
         return not self._closed
+
+    def _commands_weight(self) -> int:
+        """Return the weight of the commands; each is weighed once."""
+        self._weight += sum(map(weights.of_command, self.commands[self._weighed :]))
+        self._weighed = len(self.commands)
+        return self._weight
+
+    def overflows(self, decision: Decision) -> bool:
+        """Return whether a decision does not fit into the entry beside what is there (S7).
+
+        It may be as long as the group is large: a target, or steps towards it.
+        """
+        added = self._added + weights.of_events(decision.events)
+        return added + self._commands_weight() > self._whole_max
+
+    def give_back(self, count: int) -> Sequence[Command]:
+        """Take so many commands from the end, which nothing was adopted of; let no more in."""
+        first = len(self.commands) - count
+        rest = self.commands[first:]
+        del self.commands[first:]
+        self._weight, self._weighed, self._closed = 0, 0, True
+        return rest
+
+    @property
+    def closed(self) -> bool:
+        """Whether no further command fits."""
+        return self._closed
 
     @property
     def calls(self) -> set[CallId]:
@@ -151,6 +163,7 @@ class Batch:
         if not decision.events:
             answers = (each for each in decision.effects if isinstance(each, Answer))
             self.unrecorded.update(answer.call for answer in answers)
+        self._added += weights.of_events(decision.events)
         for proposed in decision.events:
             self._note(proposed.event)
         self.events.extend(decision.events)
@@ -213,45 +226,6 @@ def told(commands: Sequence[Command]) -> dict[str, str]:
 def _request_id(command: Command) -> str:
     caller: Caller | None = getattr(command, "caller", None)
     return truncate(caller.request_id) if caller is not None else ""
-
-
-def _weight(command: Command) -> int:
-    """Estimate a command's bytes in an entry."""
-    return _HEAD + sum(_listed(command))
-
-
-def _listed(command: Command) -> Iterator[int]:
-    """Yield the bytes of each item it lists; names are in its event and its stored answer."""
-    match command:
-        case JoinGroup(protocols=protocols):
-            yield from (len(p.name) + len(p.metadata) for p in protocols)
-        case SyncGroup(assignments=assignments):
-            yield from (_ITEM + len(a.assignment) for a in assignments)
-        case CommitOffsets(offsets=offsets):
-            yield from (_ITEM + 2 * len(o.topic) + len(o.metadata.encode()) for o in offsets)
-        case DeleteOffsets(partitions=partitions):
-            yield from (_ITEM + 2 * len(place.topic) for place in partitions)
-        case LeaveGroup(members=members):
-            yield from (_ITEM + 2 * (len(m.member_id) + len(m.instance_id or "")) for m in members)
-        case ConsumerGroupHeartbeat(topics=topics):
-            yield from (_ITEM + len(name) for name in topics or ())
-        case _:
-            yield from _listed_beside(command)
-
-
-def _listed_beside(command: Command) -> Iterator[int]:
-    """Yield the same of commands that no member sends."""
-    match command:
-        case CreateTopics(topics=topics) | CreatePartitions(topics=topics):
-            yield from (_ITEM + 2 * len(topic.name) for topic in topics)
-        case DeleteTopics(names=names):
-            yield from (_ITEM + 2 * len(name) for name in names)
-        case ExpireOffsets():
-            yield WEIGHT_MAX  # its list is known after the decision, so it is alone in its batch
-        case InstallRegexes(resolved=resolved):
-            yield from (_ITEM + len(name) for each in resolved for name in each.topics)
-        case _:
-            return
 
 
 def _touched(event: ev.Event, line: Line, everyone: Iterable[MemberId]) -> Iterator[MemberId]:

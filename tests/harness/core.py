@@ -20,6 +20,7 @@ from holdfast.coordinator.kernel import invariants
 from holdfast.coordinator.kernel.apply import apply_entry, replay
 from holdfast.coordinator.kernel.decide import decide, group_of, on_leading
 from holdfast.coordinator.kernel.group_types import TYPES
+from holdfast.coordinator.kernel.queries import newest_topic
 from holdfast.coordinator.model.commands import Command, DeadlineFired, InstallRegexes
 from holdfast.coordinator.model.consumer_events import ResolvedRegex
 from holdfast.coordinator.model.effects import Answer, Decision, ResolveRegexes, settled
@@ -166,7 +167,8 @@ class Core:
         """Do as a node does: look the topics up, and tell the group what was found."""
         topics = tuple(self.state.topics)
         found = (ResolvedRegex(each, regexes.matched(each, topics)) for each in asked.regexes)
-        return self.submit(InstallRegexes(group_id, tuple(found)))
+        seen = (newest_topic(self.state), self.state.applied_index)
+        return self.submit(InstallRegexes(group_id, tuple(found), *seen))
 
     def _fire(self, command: DeadlineFired) -> tuple[Event, ...]:
         group_id = command.group_id

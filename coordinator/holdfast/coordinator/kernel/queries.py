@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import GROUP, REGISTRY
+from holdfast.coordinator.consumer.targets import topics_digest
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.described import DescribedConsumerGroup
 from holdfast.coordinator.model.ids import TopicPartition
@@ -75,6 +76,11 @@ def groups_to_clear(state: State) -> Iterator[GroupId]:
     for group_id, group in state.groups.items():
         if group.version < state.recovered_at and type_of(group).members(group):
             yield group_id
+
+
+def newest_topic(state: State) -> int:
+    """Return when the newest topic was created; 0 if there is none (K-P8)."""
+    return topics_digest.newest_index(state.topics)
 
 
 def describe_group(state: State, group_id: GroupId) -> DescribedGroup:

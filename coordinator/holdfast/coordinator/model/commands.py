@@ -125,6 +125,12 @@ class InstallRegexes:
 
     group_id: GroupId
     resolved: tuple[ResolvedRegex, ...]
+    newest_index: int
+    """When the newest of all topics was created that were looked at (K-P8)."""
+    looked_index: int
+    """The last entry that was applied when they were looked at."""
+    in_vain: tuple[str, ...] = ()
+    """Regular expressions that match more topics than an entry of the log can name (S7)."""
 
 
 class LeavingMember(NamedTuple):

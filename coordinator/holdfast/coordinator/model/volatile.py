@@ -99,6 +99,10 @@ class RegexLookup(NamedTuple):
     """When the newest of the topics was created that there were then."""
     under_way: bool
     """Nothing was found yet."""
+    looked_index: int = 0
+    """The last entry that was applied when topics were looked at for the last result."""
+    in_vain: frozenset[str] = frozenset()
+    """What matched more topics than can be written (S7); to search again at once would not help."""
 
 
 class Volatile(NamedTuple):

@@ -13,8 +13,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, Heartbeat
-from holdfast.coordinator.model.effects import Answer, Renew, settled
+from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, Heartbeat, InstallRegexes
+from holdfast.coordinator.model.effects import Answer, Renew, ResolveRegexes, settled
 from holdfast.coordinator.model.ids import fencing_token
 from holdfast.coordinator.model.state import RequestKey
 from holdfast.coordinator.model.usage import NOTHING, Usage
@@ -409,7 +409,13 @@ class Actor:
     def _try_again(self, commands: Iterable[Command]) -> None:
         self._retries -= 1
         for command in commands:
-            if not self._dropped:
+            if self._dropped:
+                return
+            if isinstance(command, InstallRegexes):  # other topics may match by now
+                asked = tuple(each.regex for each in command.resolved)
+                self._desk.carry_out(self.group_id, ResolveRegexes(asked))
+                self._desk.idle(self.group_id)
+            else:
                 self.submit(command)
 
     def _log_fault(self, batch: Batch, error: BaseException) -> None:

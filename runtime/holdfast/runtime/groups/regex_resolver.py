@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.groups.sizes import of_names
+from holdfast.coordinator.kernel.queries import newest_topic
 from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.runtime.groups.regexes import problem_of, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from holdfast.coordinator.model.consumer_events import ResolvedRegex
     from holdfast.coordinator.model.ids import GroupId, TopicName
     from holdfast.coordinator.model.state import State
     from holdfast.runtime.groups.regexes import Counts
@@ -26,6 +30,16 @@ if TYPE_CHECKING:
     """Gives, for one lookup, what says whether a topic counts for an expression of the group."""
 
 logger = logging.getLogger(__name__)
+
+ENTRY_MARGIN: Final = 8 * 1024
+"""Bytes of an entry for all that is no name of a topic."""
+HEAD: Final = 4_352
+"""Bytes of an expression with its record: it may have 1,000 characters."""
+TOO_MANY: Final = (
+    "group %r: the regular expression %r matches %d topics, whose names are %d bytes; an entry of "
+    "the log holds %d, so its members keep the topics that they have: subscribe to fewer topics by "
+    "it, or raise log.entry_bytes_max"
+)
 
 
 def everything(_regex: str, _topic: TopicName) -> bool:
@@ -85,4 +99,27 @@ class RegexResolver:
             if problem := problem_of(regex):  # another version of RE2 took it, on another node
                 logger.error("group %r: %r matches no topic: %s", group_id, regex, problem)
         found = await resolve(regexes, state.topics, self._readable(state, group_id))
-        self._submit(InstallRegexes(group_id, found))
+        most = settings.of_cluster(state).entry_bytes_max - ENTRY_MARGIN
+        in_vain = [each for each in found if of_names(each.topics) > most]
+        for regex, topics in in_vain:
+            logger.error(TOO_MANY, group_id, regex, len(topics), of_names(topics), most)
+        fitting = [each for each in found if each not in in_vain]
+        names = tuple(each.regex for each in in_vain)
+        for some in _cut(fitting, most) or [()]:
+            seen = (newest_topic(state), state.applied_index)
+            self._submit(InstallRegexes(group_id, some, *seen, names))
+
+
+def _cut(found: Iterable[ResolvedRegex], most: int) -> list[tuple[ResolvedRegex, ...]]:
+    """Cut what was found to as few commands as entries can hold, in order."""
+    commands: list[tuple[ResolvedRegex, ...]] = []
+    room = 0
+    for each in found:
+        size = of_names(each.topics) + HEAD
+        if size <= room and commands:
+            commands[-1] = (*commands[-1], each)
+        else:
+            commands.append((each,))
+            room = most
+        room -= size
+    return commands

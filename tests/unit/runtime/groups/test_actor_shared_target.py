@@ -13,7 +13,8 @@ import pytest
 from holdfast.coordinator.kernel import decide as rules
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.effects import Renew
-from holdfast.coordinator.model.events import LevelRaised
+from holdfast.coordinator.model.events import LevelRaised, TopicsCreated, TopicSize
+from holdfast.raft.api import Overloaded
 from holdfast.runtime.errors import RuleBroken
 from holdfast.runtime.groups import decider
 from unit.runtime.world import World, committing, with_topic
@@ -21,6 +22,7 @@ from unit.runtime.world import World, committing, with_topic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from holdfast.coordinator.model.consumer_events import RegexResolved
     from holdfast.coordinator.model.ids import CallId
     from holdfast.coordinator.model.replies import ConsumerHeartbeatReply
     from holdfast.runtime.groups.actors import Call
@@ -36,14 +38,15 @@ async def leading() -> World:
     return world
 
 
-def joining(member_id: str) -> Callable[[CallId], c.Command]:
+def joining(member_id: str, regex: str | None = None) -> Callable[[CallId], c.Command]:
     return lambda call: c.ConsumerGroupHeartbeat(
         c.Caller(call, "p", "client"),
         "g",
         member_id,
         0,
         rebalance_timeout_ms=10_000,
-        topics=("t",),
+        topics=("t",) if regex is None else None,
+        regex=regex,
         owned=(),
     )
 
@@ -246,5 +249,31 @@ def test_s9_a_beat_from_memory_counts_although_a_join_before_it_was_decided_alre
         known = actor.volatile.renewals["K"]
         assert told, "the timer was told of the beat"
         assert known >= told[-1]
+
+    asyncio.run(story())
+
+
+def test_p8_a_lookup_whose_result_the_log_refused_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """K-P8: among the topics that there are by then; the old result is not put on the log."""
+    monkeypatch.setattr("holdfast.runtime.groups.actor.REFUSED_RETRY_S", 0.0)
+
+    async def story() -> None:
+        world = await leading()
+        world.replica.hold = True
+        join = world.offer(joining("m1", regex="t.*"))
+        await world.until(lambda: world.replica.waits)
+        world.replica.hold = False
+        world.replica.release()
+        world.replica.fail_next = Overloaded("full")
+        await join.future
+        await world.until(lambda: world.replica.fail_next is None)
+        world.replica.slip_in("", TopicsCreated((TopicSize("tt", 1),)))
+        await world.until(lambda: bool(world.events("RegexResolved")))
+        await world.settle()
+
+        found = cast("list[RegexResolved]", world.events("RegexResolved"))
+        assert [each.topics for each in found] == [("t", "tt")]
 
     asyncio.run(story())

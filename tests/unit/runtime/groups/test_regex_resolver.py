@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.coordinator.cluster.settings import applied
 from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.coordinator.model.consumer_events import ResolvedRegex
-from holdfast.coordinator.model.events import TopicSize
-from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.events import SettingChange, TopicSize
+from holdfast.coordinator.model.state import Settings, State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.runtime.groups import regex_resolver, regexes
 from holdfast.runtime.groups.regex_resolver import RegexResolver
@@ -62,7 +63,7 @@ def test_p8_topics_are_those_of_the_state_when_the_group_has_its_turn() -> None:
         world.state = state("a", "b", "c")
         await settled()
 
-        assert world.installed == [InstallRegexes("g", (ResolvedRegex("a|c", ("a", "c")),))]
+        assert world.installed == [InstallRegexes("g", (ResolvedRegex("a|c", ("a", "c")),), 0, 0)]
 
     asyncio.run(story())
 
@@ -112,7 +113,7 @@ def test_s1_an_ex_leader_installs_nothing() -> None:
         await world.until_installed()
 
         assert dropped
-        assert world.installed == [InstallRegexes("i", (ResolvedRegex("t7", ("t7",)),))]
+        assert world.installed == [InstallRegexes("i", (ResolvedRegex("t7", ("t7",)),), 0, 0)]
 
     asyncio.run(story())
 
@@ -139,3 +140,43 @@ def test_a_lookup_that_fails_inside_is_an_alarm_and_the_next_group_has_its_turn(
 
     asyncio.run(story())
     assert "alarm: the topics that group 'g'" in caplog.text
+
+
+def test_s7_what_is_found_is_cut_to_entries_and_one_that_fits_none_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """S7: no command is longer than an entry, and the group is told what was looked up in vain."""
+
+    async def story() -> None:
+        world = World()
+        names = [f"{first}{number:0200}" for first in "abc" for number in range(150)]
+        sizes = SettingChange("log.entry_bytes_max", "65536")
+        world.state = state(*names)._replace(settings=applied(Settings(), "", (sizes,)))
+        world.resolver.ask("g", ("a.*", "b.*", "c.*", ".*"))
+        await world.until_installed()
+        await settled()
+
+        assert [[one.regex for one in each.resolved] for each in world.installed] == [
+            ["a.*"],
+            ["b.*"],
+            ["c.*"],
+        ]
+        assert {each.in_vain for each in world.installed} == {(".*",)}
+
+    asyncio.run(story())
+    assert "group 'g': the regular expression '.*' matches 450 topics" in caplog.text
+
+
+def test_s7_a_lookup_of_which_nothing_fits_ends(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        world = World()
+        sizes = SettingChange("log.entry_bytes_max", "65536")
+        topics = state(*(f"{number:0200}" for number in range(400)))
+        world.state = topics._replace(settings=applied(Settings(), "", (sizes,)))
+        world.resolver.ask("g", (".*",))
+        await world.until_installed()
+
+        assert world.installed == [InstallRegexes("g", (), 0, 0, (".*",))]
+
+    asyncio.run(story())
+    assert "raise log.entry_bytes_max" in caplog.text

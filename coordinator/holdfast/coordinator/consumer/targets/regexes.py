@@ -39,16 +39,25 @@ def refresh(draft: Draft, before: ConsumerBody, member_id: MemberId) -> None:
     if not _is_for_a_stranger(draft, before, member_id) and not _is_time(draft, before):
         return
     newest_index = topics_digest.newest_index(draft.state.topics)
-    lookup = RegexLookup(draft.state.log_time_ms, newest_index, under_way=True)
+    last = draft.volatile.regex_lookup
+    looked_index = 0 if last is None else last.looked_index
+    lookup = RegexLookup(
+        *(draft.state.log_time_ms, newest_index), under_way=True, looked_index=looked_index
+    )
     draft.volatile = draft.volatile._replace(regex_lookup=lookup)
     draft.effects.append(ResolveRegexes(tuple(sorted(body.regex_users))))
 
 
 def _is_for_a_stranger(draft: Draft, before: ConsumerBody, member_id: MemberId) -> bool:
-    """Return whether what was found is used by a principal now for which nobody searched (K-P9)."""
+    """Return whether what was found is used by a principal now for which nobody searched (K-P9).
+
+    A member that had the expression before was looked at then.
+    """
     member: Member = draft.group.body.members[member_id]
-    regex = member.profile.regex
+    regex, was = member.profile.regex, before.members.get(member_id)
     if not draft.state.access_mode or regex not in before.regexes:
+        return False
+    if was is not None and (was.profile.regex, was.principal) == (regex, member.principal):
         return False
     users = (each for each in before.members.values() if each.profile.regex == regex)
     return all(each.principal != member.principal for each in users)
@@ -65,12 +74,14 @@ def _is_time(draft: Draft, before: ConsumerBody) -> bool:
     since_ms = draft.state.log_time_ms - max(last.asked_ms, body.regexes_ms)
     if last.under_way:
         return since_ms > LOST_MS
-    if not before.regexes:
+    unresolved = any(
+        each not in body.regexes and each not in last.in_vain for each in body.regex_users
+    )
+    if unresolved and not before.regexes:
         return True
     if since_ms <= REFRESH_MIN_MS:
         return False
     often_ms = settings.of(draft.state, draft.group_id).consumer.regex_refresh_interval_ms
-    unresolved = len(body.regexes) < len(body.regex_users)
     newer = topics_digest.newest_index(draft.state.topics) > last.newest_index
     return unresolved or newer or since_ms > often_ms
 
@@ -125,14 +136,29 @@ def _readable(
     return topics
 
 
-def install(draft: Draft, command: InstallRegexes) -> None:
-    """Note what a search has found; expressions that nobody has any more are passed over (K-P3)."""
+def _is_newest(draft: Draft, command: InstallRegexes) -> bool:
+    """Note that a search has ended, if none that began later has; return whether that is so."""
     last = draft.volatile.regex_lookup
-    newest_index = 0 if last is None else last.newest_index
-    if last is not None:
-        done = last._replace(under_way=False)
-        draft.volatile = draft.volatile._replace(regex_lookup=done)
-    if draft.found is None:
+    if last is None:
+        return True
+    if command.looked_index < last.looked_index:
+        return False
+    done = last._replace(
+        newest_index=command.newest_index,
+        under_way=False,
+        looked_index=command.looked_index,
+        in_vain=last.in_vain.union(command.in_vain),
+    )
+    draft.volatile = draft.volatile._replace(regex_lookup=done)
+    return True
+
+
+def install(draft: Draft, command: InstallRegexes) -> None:
+    """Note what a search has found; expressions that nobody has any more are passed over (K-P3).
+
+    So is what was found before the last result was.
+    """
+    if not _is_newest(draft, command) or draft.found is None:
         return
     moved = False
     for regex, found in command.resolved:
@@ -141,7 +167,7 @@ def install(draft: Draft, command: InstallRegexes) -> None:
         if not _is_news(body, regex, topics):
             continue
         known = body.regexes.get(regex)
-        draft.emit(RegexResolved(regex, topics, newest_index), "P1")
+        draft.emit(RegexResolved(regex, topics, command.newest_index), "P1")
         moved = moved or topics != (known.topics if known else ())  # K-P4
         moved = moved or (known is None and _is_to_own_more(draft.group.body, regex))
     if moved:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
 from holdfast.coordinator.kernel.decide import decide
+from holdfast.coordinator.kernel.queries import newest_topic
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.access import DENY, DRY_RUN, OPEN, READER, TOPIC, Acl
 from holdfast.coordinator.model.consumer_events import ResolvedRegex
 from holdfast.coordinator.model.effects import ResolveRegexes
 from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged, LevelRaised
+from holdfast.coordinator.structures.pmap import PMap
 from unit.coordinator.desk import Desk
 
 FOUND = (ResolvedRegex("t.*", ("t", "tb")),)
@@ -26,6 +30,12 @@ def joining(member_id: str, principal: str, regex: str = "t.*") -> c.ConsumerGro
     )
 
 
+def found(desk: Desk) -> c.InstallRegexes:
+    """What a search finds now."""
+    seen = (newest_topic(desk.state), desk.state.applied_index)
+    return c.InstallRegexes("g", FOUND, *seen)
+
+
 def looked_up(mode: str) -> Desk:
     """A group with one member, of the principal `a`, whose expression was just looked up."""
     desk = Desk()
@@ -34,7 +44,7 @@ def looked_up(mode: str) -> Desk:
     desk.happened("", AclsChanged((Acl("b", READER, TOPIC, "tb*"),), ()))
     desk.topics(t=2, tb=2)
     desk.decide_all("g", joining("m1", "a"))
-    desk.decide_all("g", c.InstallRegexes("g", FOUND))
+    desk.decide_all("g", found(desk))
     return desk
 
 
@@ -105,6 +115,20 @@ def test_p9_a_result_is_cut_for_who_came_while_the_search_ran() -> None:
     """K-P9: the node asked for the rights of those who were there as it began."""
     desk = looked_up(DENY)
     desk.decide_all("g", joining("m2", "b"))
-    desk.decide_all("g", c.InstallRegexes("g", FOUND))
+    desk.decide_all("g", found(desk))
 
     assert matched(desk) == ("tb",)
+
+
+def test_p9_a_beat_looks_at_no_other_member_for_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """K-P9, S10: else a large group costs each of its beats as much as it has members."""
+    desk = looked_up(DENY)
+    desk.decide_all("g", joining("m2", "a"))
+
+    def read(*_: object) -> NoReturn:
+        pytest.fail("it went through the members")
+
+    monkeypatch.setattr(PMap, "values", read)
+    epoch = desk.state.groups["g"].body.members["m2"].epoch
+    beat = c.ConsumerGroupHeartbeat(c.Caller(3, "a", "client"), "g", "m2", epoch)
+    assert decide(desk.state, desk.volatile, beat).events == ()

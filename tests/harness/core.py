@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from harness import regexes
 from harness.members import contradictions
+from holdfast.coordinator.consumer.assignors import ASSIGNORS
 from holdfast.coordinator.groups import usage
 from holdfast.coordinator.groups.draft import NOBODY
 from holdfast.coordinator.kernel import invariants
@@ -21,9 +22,20 @@ from holdfast.coordinator.kernel.apply import apply_entry, replay
 from holdfast.coordinator.kernel.decide import decide, group_of, on_leading
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.kernel.queries import newest_topic
-from holdfast.coordinator.model.commands import Command, DeadlineFired, InstallRegexes
-from holdfast.coordinator.model.consumer_events import ResolvedRegex
-from holdfast.coordinator.model.effects import Answer, Decision, ResolveRegexes, settled
+from holdfast.coordinator.model.commands import (
+    Command,
+    DeadlineFired,
+    InstallRegexes,
+    InstallTarget,
+)
+from holdfast.coordinator.model.consumer_events import MemberTarget, ResolvedRegex
+from holdfast.coordinator.model.effects import (
+    Answer,
+    ComputeTarget,
+    Decision,
+    ResolveRegexes,
+    settled,
+)
 from holdfast.coordinator.model.events import Event, LogEntry, Part, Record
 from holdfast.coordinator.model.ids import CallId, GroupId, fencing_token
 from holdfast.coordinator.model.rejections import NotCoordinator
@@ -69,6 +81,10 @@ class Core:
     tally: Tally = field(default_factory=Tally)
     unresolved: deque[tuple[GroupId, ResolveRegexes]] = field(default_factory=deque)
     """Regular expressions that are looked up as soon as time passes: in the background (K-P1)."""
+    uncomputed: deque[tuple[int, GroupId, ComputeTarget]] = field(default_factory=deque)
+    """Targets that are computed beside the groups' work, each with the time when it will be."""
+    compute_ms: int = 7
+    """How long that takes."""
     now_ms: int = 0
     term: int = 1
 
@@ -106,6 +122,10 @@ class Core:
                 self._answer(effect)
             elif isinstance(effect, ResolveRegexes):
                 self.unresolved.append((group_id, effect))
+            elif isinstance(effect, ComputeTarget):
+                others = [each for each in self.uncomputed if each[1] != group_id]
+                made = (self.now_ms + self.compute_ms, group_id, effect)
+                self.uncomputed = deque([*others, made])
             else:
                 self.deadlines.carry_out(group_id, effect, self.now_ms)
         self._check_leader_local(group_id)
@@ -152,6 +172,16 @@ class Core:
         while self.unresolved:
             events.extend(self._resolve(*self.unresolved.popleft()))
         end_ms = self.now_ms + by_ms
+        while self.uncomputed and self.uncomputed[0][0] <= end_ms:
+            at_ms, group_id, asked = self.uncomputed.popleft()
+            events.extend(self._pass_to(at_ms))
+            events.extend(self._compute(group_id, asked))
+        events.extend(self._pass_to(end_ms))
+        return tuple(events)
+
+    def _pass_to(self, end_ms: int) -> list[Event]:
+        """Let time pass up to a moment, but for the work beside the groups'."""
+        events: list[Event] = []
         while (at_ms := self.deadlines.next_due_ms()) is not None and at_ms <= end_ms:
             self.now_ms = max(self.now_ms, at_ms)
             due = deque(self.deadlines.due(self.now_ms))
@@ -161,7 +191,13 @@ class Core:
                 events.extend(self._fire(command))
             self._check_deadlines()
         self.now_ms = end_ms
-        return tuple(events)
+        return events
+
+    def _compute(self, group_id: GroupId, asked: ComputeTarget) -> tuple[Event, ...]:
+        """Do as a node does: compute a target, and tell the group what it is."""
+        found = ASSIGNORS[asked.assignor](asked.spec, asked.sizes)
+        targets = tuple(MemberTarget(*each) for each in sorted(found.items()) if each[1])
+        return self.submit(InstallTarget(group_id, asked.epoch, asked.assignor, targets))
 
     def _resolve(self, group_id: GroupId, asked: ResolveRegexes) -> tuple[Event, ...]:
         """Do as a node does: look the topics up, and tell the group what was found."""
@@ -184,6 +220,7 @@ class Core:
         self.tally.clear()
         self.deadlines.clear()
         self.unresolved.clear()
+        self.uncomputed.clear()
         self.term += 1
         for group_id in self.state.groups:
             self._adopt(group_id, on_leading(self.state, group_id))

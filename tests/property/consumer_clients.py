@@ -50,10 +50,11 @@ class Process:
 class Clients:
     """A crowd of clients, and the transcript of what they say.
 
-    `timeless`: no deadline fires, nobody fails over, and no setting differs.
+    `timeless`: no deadline fires, nobody fails over, and no setting differs. `late`: targets are
+    computed beside the groups' work.
     """
 
-    def __init__(self, seed: int, *, timeless: bool = False) -> None:
+    def __init__(self, seed: int, *, timeless: bool = False, late: bool = False) -> None:
         self.rng = random.Random(seed)
         rng = self.rng
         self.most = rng.choice([2, 3, 4, 6])
@@ -66,6 +67,8 @@ class Clients:
         self.short = rng.random() < 0.4 and not timeless
         self.fails = rng.random() < 0.4 and not timeless
         self.config = {} if timeless else self._config()
+        if late:
+            self.config["group.consumer.inline.work"] = "0"
         self.model = ConsumerCoordinator(self.config, TOPICS, ours=True)
         self.processes: list[Process] = []
         self.steps: list[Json] = []

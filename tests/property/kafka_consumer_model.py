@@ -40,6 +40,9 @@ Json = Any
 ASSIGNORS: dict[str, Assignor] = {"uniform": by_uniform, "range": by_range}
 REFRESH_MIN_MS, REFRESH_MAX_MS = 10_000, 600_000
 """Regular expressions of a group are looked up again not sooner (K-P5), and not later (K-P8)."""
+LATE_MS, TRIES = 217, 3
+"""How long a target takes that is computed beside the work, which must fall together with nothing
+else; and how many in a row may be overtaken before one is computed at once."""
 
 
 class ConsumerModel(Coordinator):
@@ -49,6 +52,8 @@ class ConsumerModel(Coordinator):
         super().__init__(config, topics, ours=ours)
         self.session_ms = int(config.get("group.consumer.session.timeout.ms", 45_000))
         self.interval_ms = int(config.get("group.consumer.heartbeat.interval.ms", 5_000))
+        self.late = config.get("group.consumer.inline.work") == "0"
+        """Targets are computed beside the groups' work: each is there `LATE_MS` later."""
         self.pause_ms = int(config.get("group.consumer.assignment.interval.ms", 0))
         self.consumers_max = int(config.get("group.consumer.max.size", 2**31 - 1))
         self.consumers: dict[str, ConsumerGroup] = {}
@@ -80,7 +85,7 @@ class ConsumerModel(Coordinator):
         found = self._speaker(group, request, owned)
         before, member = replace(found), found
         changed = self._take_over(name, group, member, request, client)
-        self._retarget(group)
+        self._retarget(name, group)
         moved = reconcile(group, member, owned, self.topics, changed=changed)
         self._keep(name, group)
         if moved:
@@ -283,13 +288,38 @@ class ConsumerModel(Coordinator):
 
     # --- the target, and the way to it ---
 
-    def _retarget(self, group: ConsumerGroup) -> None:
-        """K-P15 to K-P17."""
+    def _retarget(self, name: str, group: ConsumerGroup) -> None:
+        """K-P15 to K-P17; of targets that come late one is computed at a time."""
         waits = group.target_at is not None and self.now - group.target_at < self.pause_ms
-        if group.epoch > group.target_epoch and not waits:
-            assign = ASSIGNORS[group.assignor]
-            group.target = assign(group, self.topics)
-            group.target_epoch, group.target_at = group.epoch, self.now
+        if group.epoch <= group.target_epoch or waits or group.computing:
+            return
+        target, epoch = ASSIGNORS[group.assignor](group, self.topics), group.epoch
+        if not self.late or group.tries == TRIES:
+            self._aim(group, target)
+            return
+        group.computing, group.tries = True, group.tries + 1
+        self.arm(name, "target", "", LATE_MS, lambda: self._computed(name, epoch, target))
+
+    def _aim(self, group: ConsumerGroup, target: dict[str, set[Partition]]) -> None:
+        group.target, group.tries = target, 0
+        group.target_epoch, group.target_at = group.epoch, self.now
+
+    def _computed(self, name: str, epoch: int, target: dict[str, set[Partition]]) -> None:
+        """A target that came late counts if it is still one for this group."""
+        group = self.consumers.get(name)
+        if group is None or not group.computing:
+            return
+        group.computing = False
+        if not group.members:
+            return
+        digest = self._digest(group)
+        if group.stale and digest != group.digest:  # K-M27
+            group.epoch, group.digest = group.epoch + 1, digest
+        group.stale = False
+        if group.epoch == epoch and group.may_have(target):
+            self._aim(group, target)
+        else:
+            self._retarget(name, group)
 
     # --- leaving ---
 

@@ -83,6 +83,10 @@ class ConsumerGroup:
     resolved: dict[str, Resolved] = field(default_factory=dict)
     digest: list[tuple[str, int, int]] = field(default_factory=list)
     stale: bool = False
+    computing: bool = False
+    """A target is under way that comes late."""
+    tries: int = 0
+    """How many of these came in vain since there was a target, with the one under way."""
     offsets: dict[Partition, Json] = field(default_factory=dict)
 
     # --- who is who ---
@@ -114,6 +118,15 @@ class ConsumerGroup:
             topic not in self.wanted_by(each)
             for each in users
             for topic, _ in self.target.get(each.member_id, ())
+        )
+
+    def may_have(self, target: Mapping[str, set[Partition]]) -> bool:
+        """Whether a target gives something to members only, and only what they want."""
+        given = {member_id: some for member_id, some in target.items() if some}
+        return given.keys() <= self.members.keys() and all(
+            topic in self.wanted_by(self.members[member_id])
+            for member_id, some in given.items()
+            for topic, _ in some
         )
 
     def wanted(self) -> set[str]:

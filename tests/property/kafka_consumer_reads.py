@@ -281,6 +281,8 @@ class ConsumerCoordinator(ConsumerModel):
         for name, group in self.consumers.items():
             group.stale = True
             self.cancel(name, "regexes")
+            self.cancel(name, "target")
+            group.computing, group.tries = False, 0
             for member in group.members.values():
                 member.knows = False
                 self._renew_session(name, member)

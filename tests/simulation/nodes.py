@@ -25,6 +25,7 @@ from holdfast.runtime.replica.replica import Replica
 from holdfast.server.config.address import parse_address
 from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.process.node import Node
+from simulation.children import Children
 from simulation.disk import Disk, SyncedJournal
 from simulation.founding import found_alone
 from simulation.hosted import HostedEngine
@@ -254,7 +255,7 @@ class SimNode:
         hosted.start()
         self.server = SimServer(process, self.name)
         end.versions = self._versions
-        self.node = (NewestNode if self._changing else Node)(
+        self.node = (NewestNode if self._changing else SimulatedNode)(
             config_of(self.name, self._file),
             replica,
             history,
@@ -307,7 +308,14 @@ class SimNode:
             process.start(replica.snapshot())
 
 
-class NewestNode(Node):
+class SimulatedNode(Node):
+    """A node whose children are models."""
+
+    def _compute(self) -> Children:
+        return Children(Random(f"children of {self.config.name}"))
+
+
+class NewestNode(SimulatedNode):
     """One that begins at the newest level, whatever its peers run: they tell nothing of versions.
 
     Nodes come and go from level 2 on (ADR 34).

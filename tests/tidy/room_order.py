@@ -53,7 +53,7 @@ ORDER = {
         "replica": ["ports", "event_log", "backup.source"],
         "backup": ["event_log", "replica.image", "replica.state_machine"],
         "event_log": ["replica.state_machine", "replica.snapshots"],
-        "groups": ["errors", "ports", "time"],
+        "groups": ["errors", "ports", "time", "event_log.child"],
         "background": ["ports", "groups"],
     },
     "server": {

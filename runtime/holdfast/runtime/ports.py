@@ -1,4 +1,4 @@
-"""The interfaces that the runtime needs: a replicated log, its replica, and history."""
+"""The interfaces that the runtime needs: a log, its replica, history, and work beside its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Sequence
 
+    from holdfast.coordinator.consumer.assignors import Target
+    from holdfast.coordinator.model.effects import ComputeTarget
     from holdfast.coordinator.model.events import Part, Record
     from holdfast.coordinator.model.ids import Position
     from holdfast.coordinator.model.state import State
@@ -144,6 +146,13 @@ class ReplicaLike(Protocol):
 
     def status(self) -> Status:
         """Return the engine's state at this moment."""
+
+
+class ComputesTargets(Protocol):
+    """Computes targets beside a node's work; `holdfast.runtime.groups.target_maker.in_child`."""
+
+    async def __call__(self, asked: ComputeTarget) -> Target:
+        """Compute what was asked for. Raises OSError or ValueError; may be cancelled."""
 
 
 class HistoryLike(Protocol):

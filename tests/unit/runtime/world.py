@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pytest
 
+from holdfast.coordinator.consumer.assignors import ASSIGNORS
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.events import (
     Assigned,
@@ -22,11 +23,14 @@ from unit.runtime.fake_replica import FakeReplica
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.coordinator.consumer.assignors import Target
+    from holdfast.coordinator.model.effects import ComputeTarget
     from holdfast.coordinator.model.events import Event
     from holdfast.coordinator.model.ids import CallId
     from holdfast.coordinator.model.replies import HeartbeatReply, JoinReply, SyncReply
     from holdfast.runtime.groups.actors import Call
     from holdfast.runtime.groups.pending_calls import Answered
+    from holdfast.runtime.ports import ComputesTargets
 
 QUICK = (
     SettingChange("group.initial_rebalance_delay_ms", "0"),
@@ -34,15 +38,28 @@ QUICK = (
 )
 
 
+async def computed(asked: ComputeTarget) -> Target:
+    """Compute a target in the next turn of the loop, as a child process would."""
+    await asyncio.sleep(0)
+    return ASSIGNORS[asked.assignor](asked.spec, asked.sizes)
+
+
 class World:
     """One leading node: its actors, its log, and a clock that a test turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, compute: ComputesTargets = computed) -> None:
+        """`compute`: computes the targets of large groups."""
         self.now_ms = 1_000
         self.replica = self._replica()
         self.timers = Timers(self.replica, self._submit, lambda: self.now_ms)
         forming = c.FormCluster("c", QUICK)
-        self.actors = Actors(self.replica, self.timers, {"node-1": "127.0.0.1:1"}, lambda: forming)
+        self.actors = Actors(
+            self.replica,
+            self.timers,
+            {"node-1": "127.0.0.1:1"},
+            lambda: forming,
+            compute=compute,
+        )
         self.actors.listen()
 
     def _replica(self) -> FakeReplica:

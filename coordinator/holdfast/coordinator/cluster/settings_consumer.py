@@ -150,6 +150,18 @@ OF_CONSUMERS: Final = (
         "group.consumer.regex.refresh.interval.ms",
         "How often the topics of regular expressions are looked up when no topic has changed.",
     ),
+    Setting(
+        "group.consumer_inline_work",
+        GROUP,
+        12_000,
+        0,
+        _INT32_MAX,
+        "members and partitions",
+        "",
+        "How large a group of the heartbeat protocol may be, in members and partitions together, "
+        "for its target to be computed in the leader's loop, where that takes about 20 ms for the "
+        "default; a larger one's is computed by a child process of low priority.",
+    ),
 )
 
 
@@ -163,6 +175,7 @@ class ConsumerSettings(NamedTuple):
     migration_policy: str
     assignment_interval_ms: int
     regex_refresh_interval_ms: int
+    inline_work: int
     bounds: tuple[tuple[str, int, int], ...]
     """Each setting that has bounds of its own among the settings, with these."""
 
@@ -184,6 +197,7 @@ def view(number: Callable[[str], int], text: Callable[[str], str]) -> ConsumerSe
         migration_policy=text("group.consumer_migration_policy"),
         assignment_interval_ms=of("assignment_interval_ms"),
         regex_refresh_interval_ms=of("regex_refresh_interval_ms"),
+        inline_work=of("inline_work"),
         bounds=tuple([(name, of(f"min_{name}"), of(f"max_{name}")) for name in _BOUNDED]),
     )
 

@@ -25,17 +25,23 @@ from holdfast.coordinator.consumer.state import (
     Member,
     restored,
 )
-from holdfast.coordinator.consumer.targets import regexes
+from holdfast.coordinator.consumer.targets import computing, regexes
 from holdfast.coordinator.groups.group_type import Beside, GroupType
 from holdfast.coordinator.model.commands import (
     ConsumerGroupHeartbeat,
     Heartbeat,
+    InstallRegexes,
+    InstallTarget,
     JoinGroup,
     LeaveGroup,
     SyncGroup,
     TriggerRebalance,
 )
-from holdfast.coordinator.model.consumer_events import MemberTarget, ResolvedRegex
+from holdfast.coordinator.model.consumer_events import (
+    GroupConverted,
+    MemberTarget,
+    ResolvedRegex,
+)
 from holdfast.coordinator.model.rejections import GroupIdNotFound, Rejection
 
 if TYPE_CHECKING:
@@ -80,11 +86,21 @@ def _one_shot(draft: Draft, command: LeaveGroup | TriggerRebalance) -> StoredRep
             return leave.trigger(draft, command)
 
 
+def _install(draft: Draft, command: InstallRegexes | InstallTarget) -> None:
+    if isinstance(command, InstallRegexes):
+        regexes.install(draft, command)
+    else:
+        computing.install(draft, command)
+
+
 def _call_broken(_draft: Draft, _call: CallId) -> None:
     """Do nothing: no call of this protocol is parked."""
 
 
-def _follow(volatile: Volatile, _before: ConsumerGroup | None, _event: Event) -> Volatile:
+def _follow(volatile: Volatile, _before: ConsumerGroup | None, event: Event) -> Volatile:
+    """Forget what is computed for a group that goes on under the other protocol."""
+    if isinstance(event, GroupConverted):
+        return volatile._replace(target_work=None)
     return volatile
 
 
@@ -175,7 +191,7 @@ CONSUMER_TYPE: GroupType[Draft] = GroupType(
         Beside(ResolvedRegex, "e", "consumer_regex", _regexes),
     ),
     misplaced=_misplaced,
-    install=regexes.install,
+    install=_install,
     describe_whole=view.describe_whole,
     regex_users=view.regex_users,
     rests=view.rests,

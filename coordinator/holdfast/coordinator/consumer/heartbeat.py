@@ -17,6 +17,7 @@ from holdfast.coordinator.consumer import (
 )
 from holdfast.coordinator.consumer.state import CONSUMER, JOINING, RELEASED, ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import (
+    computing,
     epochs,
     reconciliation,
     regexes,
@@ -115,8 +116,7 @@ def _close(
 
     Its member is still there: what ends a member finishes first what it said before.
     """
-    if target.is_due(draft):
-        target.compute(draft)
+    computing.bring(draft)
     _answer(draft, command, before, change)
 
 

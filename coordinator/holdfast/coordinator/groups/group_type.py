@@ -29,7 +29,12 @@ from holdfast.coordinator.model.volatile import Volatile
 from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired, InstallRegexes
+    from holdfast.coordinator.model.commands import (
+        CommitOffsets,
+        DeadlineFired,
+        InstallRegexes,
+        InstallTarget,
+    )
 
 
 D = TypeVar("D")
@@ -62,7 +67,7 @@ def _other_type(group: Group[Any], _command: object) -> Rejection:
 
 
 def _nothing_to_install(_draft: object, _command: object) -> None:
-    """Do nothing: the type asks for no search."""
+    """Do nothing: the type asks for no work of the node."""
 
 
 def _never_rests(_group: object, _member_id: object) -> bool:
@@ -182,8 +187,8 @@ class GroupType(Generic[D]):
     """What has records of its own beside the members."""
     misplaced: Callable[[Group[Any], Any], Rejection] = _other_type
     """Why one of `heartbeats` or `calls` is refused by a group of another type, which it gets."""
-    install: Callable[[D, InstallRegexes], None] = _nothing_to_install
-    """Takes what a search of the node has found."""
+    install: Callable[[D, InstallRegexes | InstallTarget], None] = _nothing_to_install
+    """Takes what the node has found, or computed, beside the group's work."""
     regex_users: Callable[[Group[Any]], Iterable[tuple[str, Principal]]] = _nobody_uses
     """The regular expressions of members, each with the principal whose member it is (K-P9)."""
     rests: Callable[[Group[Any], MemberId], bool] = _never_rests

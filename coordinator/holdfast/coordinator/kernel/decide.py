@@ -54,6 +54,7 @@ from holdfast.coordinator.model.commands import (
     GrantAdmin,
     Growing,
     InstallRegexes,
+    InstallTarget,
     JoinGroup,
     OneShot,
     RaiseLevel,
@@ -75,7 +76,7 @@ _UnaskedOfCluster: TypeAlias = (
     FormCluster | GrantAdmin | SealSegment | CutHistory | RaiseRecoveryNumber
 )
 _Unasked: TypeAlias = (
-    DeadlineFired | CallBroken | InstallRegexes | ExpireOffsets | _UnaskedOfCluster
+    DeadlineFired | CallBroken | InstallRegexes | InstallTarget | ExpireOffsets | _UnaskedOfCluster
 )
 """Commands of the node itself: nobody waits for an answer."""
 
@@ -193,7 +194,7 @@ def _decide_internal(draft: Draft, command: _Unasked) -> None:
     match command:
         case DeadlineFired():
             type_of(draft.found).fired(draft, command)
-        case InstallRegexes():
+        case InstallRegexes() | InstallTarget():
             type_of(draft.found).install(draft, command)
         case CallBroken():
             type_of(draft.found).call_broken(draft, command.call)

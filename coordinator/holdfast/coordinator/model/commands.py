@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.access import OPEN, Acl, Fingerprint, Revocation
-from holdfast.coordinator.model.consumer_events import ResolvedRegex
+from holdfast.coordinator.model.consumer_events import MemberTarget, ResolvedRegex
 from holdfast.coordinator.model.events import Assigned, OffsetCommitted, SettingChange, TopicSize
 from holdfast.coordinator.model.ids import (
     CallId,
@@ -131,6 +131,21 @@ class InstallRegexes:
     """The last entry that was applied when they were looked at."""
     in_vain: tuple[str, ...] = ()
     """Regular expressions that match more topics than an entry of the log can name (S7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallTarget:
+    """A target of the group was computed beside its work, after `effects.ComputeTarget` (K-M20).
+
+    The group may have changed meanwhile, so the decision looks whether the target is true of it.
+    """
+
+    group_id: GroupId
+    epoch: int
+    """The group epoch that it answers."""
+    assignor: str
+    targets: tuple[MemberTarget, ...]
+    """Of all members that are to own something."""
 
 
 class LeavingMember(NamedTuple):
@@ -377,6 +392,7 @@ GroupCommand: TypeAlias = (
     | ExpireOffsets
     | ConsumerGroupHeartbeat
     | InstallRegexes
+    | InstallTarget
 )
 ClusterCommand: TypeAlias = (
     CreateTopics

@@ -6,13 +6,14 @@ none and no earlier batch of the group is under way). They are values; they chan
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from holdfast.coordinator.model import replies
 from holdfast.coordinator.model.events import Proposed
-from holdfast.coordinator.model.ids import CallId, MemberId
+from holdfast.coordinator.model.ids import CallId, MemberId, TopicName
+from holdfast.coordinator.model.member_profile import GroupSpec
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.usage import NOTHING, Usage
@@ -60,7 +61,19 @@ class ResolveRegexes:
     regexes: tuple[str, ...]
 
 
-Effect: TypeAlias = Answer | Arm | Cancel | Renew | ResolveRegexes
+@dataclass(frozen=True, slots=True)
+class ComputeTarget:
+    """Compute a target of the group beside its work; send `InstallTarget` (K-M20)."""
+
+    epoch: int
+    """The group epoch that it is to answer."""
+    assignor: str
+    spec: GroupSpec
+    sizes: Mapping[TopicName, int]
+    """How many partitions each topic has that exists and is subscribed to."""
+
+
+Effect: TypeAlias = Answer | Arm | Cancel | Renew | ResolveRegexes | ComputeTarget
 
 
 def settled(effects: Iterable[Effect], token: int) -> tuple[Effect, ...]:

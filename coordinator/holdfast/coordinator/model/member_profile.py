@@ -6,9 +6,16 @@ field is named here and in `events.proto` and `state.proto`, and nowhere between
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from holdfast.coordinator.model.ids import RequestId, TopicName
+from holdfast.coordinator.model.ids import (
+    InstanceId,
+    MemberId,
+    RequestId,
+    TopicName,
+    TopicPartitions,
+)
 from holdfast.coordinator.structures.flattened import flattened
 
 
@@ -74,3 +81,28 @@ class ClassicProfile(NamedTuple):
     """What it can do, the most wanted first."""
     request_id: RequestId = ""
     """The request id of its last join (S14)."""
+
+
+class MemberSpec(NamedTuple):
+    """One member as an assignor sees it."""
+
+    instance_id: InstanceId | None
+    """None for a dynamic member."""
+    rack_id: str | None
+    """Where it runs. Neither assignor looks at it, nor do Kafka's."""
+    topics: frozenset[TopicName]
+    """What it subscribes to, by name or by regular expression; they need not exist."""
+    current: tuple[TopicPartitions, ...] = ()
+    """Its target until now. Of members whose targets share a partition one keeps it at most."""
+
+
+class GroupSpec(NamedTuple):
+    """All members of a group."""
+
+    members: Mapping[MemberId, MemberSpec]
+    homogeneous: bool
+    """All members subscribe to the same names, or all to one regular expression and no names.
+
+    `uniform` has one rule for such groups and another for all others. A topic that does not exist
+    counts here, as in Kafka: members that differ in nothing else are not homogeneous.
+    """

@@ -105,6 +105,18 @@ class RegexLookup(NamedTuple):
     """What matched more topics than can be written (S7); to search again at once would not help."""
 
 
+class TargetWork(NamedTuple):
+    """A target that is computed beside the group's work, or the last one that was (K-M20)."""
+
+    epoch: int
+    """The group epoch that it answers."""
+    asked_ms: int
+    """Log time at which it was asked for."""
+    under_way: bool
+    tries: int
+    """How many in a row were asked for since there was a target; the last included."""
+
+
 class Volatile(NamedTuple):
     """All that the leader knows of a group beside the log."""
 
@@ -133,3 +145,5 @@ class Volatile(NamedTuple):
     that told it was not lost, so the epoch before it counts no more (K-M11)."""
     regex_lookup: RegexLookup | None = None
     """None: this leader has not searched yet."""
+    target_work: TargetWork | None = None
+    """None: no target was asked for since the last one was stored."""

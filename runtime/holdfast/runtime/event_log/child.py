@@ -1,4 +1,4 @@
-"""Run a module of storage in a child process of low priority, for work that nobody waits for (S22).
+"""Run a module in a child process of low priority, for long work beside that of the node (S22).
 
 Knows processes only.
 """
@@ -23,10 +23,11 @@ class Ended(NamedTuple):
     complaint: str
 
 
-async def run_child(module: str, *arguments: str) -> Ended:
+async def run_child(module: str, *arguments: str, given: bytes | None = None) -> Ended:
     """Run `python -P -m module arguments` to its end. Raises TimeoutError, OSError.
 
-    The child has ended afterwards in any case. It ends with the thread that calls this.
+    `given`: what it reads from its standard input; None: it has the node's. The child has ended
+    afterwards in any case. It ends with the thread that calls this.
     """
     launcher = ["-m", "holdfast.runtime.event_log.low_priority", str(os.getpid())]
     command = [sys.executable, "-P", *launcher, module, *arguments]
@@ -34,12 +35,13 @@ async def run_child(module: str, *arguments: str) -> Ended:
     # another thread is in gRPC. CPython starts a child by vfork, which runs no handlers.
     child = subprocess.Popen(  # noqa: ASYNC220, S603 - waited for in a thread; our own module, no shell
         command,
+        stdin=None if given is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,  # so that the niceness of a session can be its own
     )
     try:
-        output, complaint = await asyncio.to_thread(child.communicate, timeout=CHILD_SECONDS_MAX)
+        output, complaint = await asyncio.to_thread(child.communicate, given, CHILD_SECONDS_MAX)
     except subprocess.TimeoutExpired as error:
         child.kill()
         await asyncio.to_thread(child.communicate)

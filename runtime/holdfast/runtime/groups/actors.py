@@ -15,7 +15,7 @@ from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.decide import on_leading
 from holdfast.coordinator.kernel.queries import groups_to_clear
 from holdfast.coordinator.model import commands as c
-from holdfast.coordinator.model.effects import ResolveRegexes
+from holdfast.coordinator.model.effects import ComputeTarget, ResolveRegexes
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
@@ -40,6 +40,7 @@ from holdfast.runtime.groups.moments import ADMITTED, CURRENT
 from holdfast.runtime.groups.pending_calls import Calls
 from holdfast.runtime.groups.regex_resolver import RegexResolver, anybodys
 from holdfast.runtime.groups.tally import Tally
+from holdfast.runtime.groups.target_maker import TargetMaker, in_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.moments import Moments
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.groups.regex_resolver import Readable
-    from holdfast.runtime.ports import Committed, ReplicaLike
+    from holdfast.runtime.ports import Committed, ComputesTargets, ReplicaLike
     from holdfast.runtime.time.timers import Timers
 
     Beat = Callable[[GroupId, Key], CachedAnswer | None]
@@ -135,11 +136,13 @@ class Actors:
         forming: Callable[[], c.FormCluster],
         recovering: c.RaiseRecoveryNumber = NEVER_RECOVERED,
         readable: Readable = anybodys,
+        compute: ComputesTargets = in_child,
     ) -> None:
         """`nodes`: each node's client address, as it is at each look: nodes come and go (S25).
 
         `forming`: makes what creates the cluster. `recovering`: what this node's disk says of its
         last restore (S13). `readable`: which topics count for whose expressions (K-P9).
+        `compute`: computes targets beside the work of this node.
         """
         self.calls = Calls()
         self._replica, self._timers = replica, timers
@@ -147,6 +150,7 @@ class Actors:
         self._recovering = recovering
         self._actors: dict[GroupId, Actor] = {}
         self._regexes = RegexResolver(lambda: self.state, self.submit, readable)
+        self._targets = TargetMaker(self.submit, compute)
         self._tally = Tally()
         self._tally.follow(replica.state)
         self._unleased: list[c.Command] = []
@@ -322,9 +326,11 @@ class Actors:
         self._tally.claim(group_id, growth, handed_out)
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
-        """Start, stop or renew a deadline, or look topics up."""
+        """Start, stop or renew a deadline, look topics up, or compute a target."""
         if isinstance(effect, ResolveRegexes):
             self._regexes.ask(group_id, effect.regexes)
+        elif isinstance(effect, ComputeTarget):
+            self._targets.ask(group_id, effect)
         else:
             self._timers.carry_out(group_id, effect)
 
@@ -393,6 +399,7 @@ class Actors:
             actor.drop()
         self._actors.clear()
         self._regexes.clear()
+        self._targets.clear()
         self._tally.clear()
         self._unleased.clear()
         return unsettled

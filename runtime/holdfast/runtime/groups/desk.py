@@ -47,7 +47,7 @@ class Desk(Protocol):
         """Count the growth that a group has proposed, and its unused member ids."""
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
-        """Start, stop or renew a deadline, or look topics up."""
+        """Start, stop or renew a deadline, look topics up, or compute a target."""
 
     def renew(self, group_id: GroupId, renewal: Renew) -> None:
         """Renew a session; the same as to carry the effect out, for the most frequent one."""

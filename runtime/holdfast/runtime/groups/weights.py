@@ -19,6 +19,7 @@ from holdfast.coordinator.model.commands import (
     DeleteTopics,
     ExpireOffsets,
     InstallRegexes,
+    InstallTarget,
     JoinGroup,
     LeaveGroup,
     SyncGroup,
@@ -74,6 +75,8 @@ def _listed_beside(command: Command) -> Iterator[int]:
             yield from (_ITEM + 2 * len(name) for name in names)
         case ExpireOffsets():
             yield ALONE  # its list is known after the decision
+        case InstallTarget(targets=targets):
+            yield from (len(each.member_id) + of_partitions(each.partitions) for each in targets)
         case InstallRegexes(resolved=resolved):
             yield from (_ITEM + len(name) for each in resolved for name in each.topics)
         case _:

@@ -27,6 +27,7 @@ from holdfast.raft.api import RaftError
 from holdfast.runtime.background.offset_retention import OffsetRetention
 from holdfast.runtime.background.segment_roll import SegmentRoll
 from holdfast.runtime.groups.actors import NEVER_RECOVERED, Actors
+from holdfast.runtime.groups.target_maker import in_child
 from holdfast.runtime.replica.catch_up import CatchUp
 from holdfast.runtime.time.timers import Timers
 from holdfast.server.access.admission import Admission
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.raft.api import Build
-    from holdfast.runtime.ports import HistoryLike, ReplicaLike
+    from holdfast.runtime.ports import ComputesTargets, HistoryLike, ReplicaLike
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.server.rpc.backup_service import Copies
 
@@ -119,7 +120,7 @@ class Node:
         self._callers, self._gate = Callers(), Gate(lambda: replica.state, self._trail)
         self.actors = Actors(
             *(replica, self.timers, addresses, self._forming, recovering),
-            ReadableTopics(self._gate),
+            *(ReadableTopics(self._gate), self._compute()),
         )
         self._limits = PrincipalLimits(lambda: replica.state)
         self.revocations = Revocations(
@@ -197,6 +198,10 @@ class Node:
             self.config.administrators,
             self.config.access_mode,
         )
+
+    def _compute(self) -> ComputesTargets:
+        """Return what computes targets of large groups beside this node's work; a seam of tests."""
+        return in_child
 
     def _message_bytes_max(self) -> int:
         """Return the bytes of the longest request that the settings in force allow (S7, S23)."""

@@ -16,9 +16,9 @@ from unit.runtime.world import World, committing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from holdfast.coordinator.model.events import Proposed
-    from holdfast.coordinator.model.ids import CallId
+    from holdfast.coordinator.model.ids import CallId, TopicPartitions
     from holdfast.coordinator.model.replies import ConsumerHeartbeatReply
+    from holdfast.runtime.groups.actors import Call
 
 ENTRY: Final = 64 * 1024
 """The smallest limit that can be set; its group may fill it with a target."""
@@ -29,22 +29,8 @@ SIZES: Final = (
     SettingChange("group.assignment_bytes_max", "5900"),
 )
 MEMBERS: Final = tuple(f"m{number}" for number in range(8))
-TOPICS: Final = tuple(f"x{number:0248}" for number in range(22))
+TOPICS: Final = tuple(f"x{number:0248}" for number in range(27))
 """Names as long as they may be. By `range` every member gets a partition of each."""
-
-
-async def crowded() -> World:
-    """A group that waits for its first target, which fills most of an entry, as the steps do."""
-    world = await World().lead()
-    world.replica.slip_in("", LevelRaised(2))
-    await world.ask(lambda call: c.AlterSettings(c.Caller(call), "", SIZES))
-    topics = tuple(TopicSize(name, len(MEMBERS)) for name in TOPICS)
-    await world.ask(lambda call: c.CreateTopics(c.Caller(call), topics))
-    await together(world, map(joining, MEMBERS))
-    await world.until(lambda: bool(world.events("RegexResolved")))
-    await world.settle()
-    world.replica.proposed.clear()
-    return world
 
 
 def joining(member_id: str) -> Callable[[CallId], c.Command]:
@@ -58,65 +44,123 @@ def joining(member_id: str) -> Callable[[CallId], c.Command]:
     )
 
 
-def beating(member_id: str, epoch: int) -> Callable[[CallId], c.Command]:
+def beating(
+    member_id: str, epoch: int, owned: tuple[TopicPartitions, ...] | None = None
+) -> Callable[[CallId], c.Command]:
     return lambda call: c.ConsumerGroupHeartbeat(
-        c.Caller(call, "p", "client"), "g", member_id, epoch
+        c.Caller(call, "p", "client"), "g", member_id, epoch, owned=owned
     )
 
 
-async def together(
-    world: World, makes: Iterable[Callable[[CallId], c.Command]]
-) -> list[ConsumerHeartbeatReply]:
-    """The answers to calls that come in one turn of the loop."""
-    calls = [world.offer(make) for make in makes]
-    answered = [await call.future for call in calls]
-    return [cast("ConsumerHeartbeatReply", each.reply) for each in answered]
+class Crowd:
+    """A group whose target is most of an entry, and whose members beat in one turn of the loop."""
 
+    def __init__(self, world: World) -> None:
+        self.world = world
 
-def epoch_of(world: World, member_id: str) -> int:
-    epoch: int = world.replica.state.groups["g"].body.members[member_id].epoch
-    return epoch
+    async def form(self) -> None:
+        """Join, and come to own everything."""
+        world = await self.world.lead()
+        world.replica.slip_in("", LevelRaised(2))
+        await world.ask(lambda call: c.AlterSettings(c.Caller(call), "", SIZES))
+        topics = tuple(TopicSize(name, len(MEMBERS)) for name in TOPICS)
+        await world.ask(lambda call: c.CreateTopics(c.Caller(call), topics))
+        for call in [world.offer(joining(each)) for each in MEMBERS]:
+            await call.future
+        await world.until(lambda: bool(world.events("RegexResolved")))
+        await world.settle()
+        for _ in range(2):
+            await self.beat(*MEMBERS)
+
+    async def beat(
+        self, *member_ids: str, owned: tuple[TopicPartitions, ...] | None = None
+    ) -> None:
+        """Let members beat in one turn, and everything happen that follows."""
+        for call in self.offer(member_ids, owned):
+            answer = cast("ConsumerHeartbeatReply", (await call.future).reply)
+            assert answer.error is None
+        await self.world.settle()
+
+    def offer(
+        self, member_ids: Iterable[str], owned: tuple[TopicPartitions, ...] | None = None
+    ) -> list[Call]:
+        """The calls of these beats."""
+        members = self.world.replica.state.groups["g"].body.members
+        return [self.world.offer(beating(each, members[each].epoch, owned)) for each in member_ids]
+
+    async def shift(self) -> None:
+        """A member comes before all others, so that by `range` each is to own the next partition.
+
+        All are asked back what they own.
+        """
+        await self.world.offer(joining("a")).future
+        await self.world.settle()
+        await self.beat(*MEMBERS)
+        self.world.replica.proposed.clear()
+
+    def names(self) -> list[str]:
+        """The events that were proposed since."""
+        events = [each.event for part in self.world.replica.proposed for each in part.events]
+        return [type(each).__name__ for each in events]
 
 
 def largest(world: World) -> int:
     return max(len(encode_part(part)) for part in world.replica.proposed)
 
 
-def test_s7_a_target_and_the_steps_of_all_members_are_cut_to_entries() -> None:
-    """S7: else all of them are refused, ask again at once together, and so on for ever."""
+def test_s7_steps_of_all_members_are_cut_to_entries() -> None:
+    """S7: else all beats are refused, come again at once together, and so on for ever.
+
+    Each frees all that it owned, and is granted what the one after it has freed before it.
+    """
 
     async def story() -> None:
-        world = await crowded()
-        got = await together(world, (beating(each, epoch_of(world, each)) for each in MEMBERS))
+        crowd = Crowd(World())
+        await crowd.form()
+        await crowd.shift()
+        await crowd.beat(*reversed(MEMBERS), owned=())
 
-        assert [reply.error for reply in got] == [None] * len(MEMBERS)
-        assert [len(reply.assignment or ()) for reply in got] == [len(TOPICS)] * len(MEMBERS)
-        assert len(world.events("TargetStored")) == 1
-        assert len(world.replica.proposed) > 1
-        assert largest(world) <= ENTRY
+        assert crowd.names() == ["MemberAdvanced"] * len(MEMBERS)
+        assert len(crowd.world.replica.proposed) > 1
+        assert largest(crowd.world) <= ENTRY
 
     asyncio.run(story())
 
 
 def test_s7_what_follows_a_cut_is_decided_after_it() -> None:
-    """S9, S7: a call behind heartbeats that fill the entry, and a goodbye behind that."""
+    """S9, S7: a call behind beats that fill the entry, and a goodbye behind that."""
 
     async def story() -> None:
-        world = await crowded()
-        beats = [world.offer(beating(each, epoch_of(world, each))) for each in MEMBERS]
-        commit = world.offer(committing("g", 7))
-        last = world.offer(beating(MEMBERS[0], -1))
+        crowd = Crowd(World())
+        await crowd.form()
+        await crowd.shift()
+        beats = crowd.offer(reversed(MEMBERS), ())
+        commit = crowd.world.offer(committing("g", 7))
+        last = crowd.world.offer(beating(MEMBERS[0], -1))
         for call in (*beats, commit, last):
             await call.future
-        names = [type(each.event).__name__ for each in _events(world)]
 
-        assert largest(world) <= ENTRY
-        assert names.index("MembersLeft") > max(
-            place for place, name in enumerate(names) if name == "MemberAdvanced"
-        )
+        names = crowd.names()
+        assert largest(crowd.world) <= ENTRY
+        assert names[: len(MEMBERS)] == ["MemberAdvanced"] * len(MEMBERS)
+        assert names[len(MEMBERS)] == "MembersLeft"
 
     asyncio.run(story())
 
 
-def _events(world: World) -> list[Proposed]:
-    return [proposed for part in world.replica.proposed for proposed in part.events]
+def test_s7_a_target_that_fills_an_entry_has_one_of_its_own() -> None:
+    """S7: the beats that need it are answered before it is there."""
+
+    async def story() -> None:
+        crowd = Crowd(World())
+        await crowd.form()
+        stored = [
+            [type(each.event).__name__ for each in part.events]
+            for part in crowd.world.replica.proposed
+            if any(type(each.event).__name__ == "TargetStored" for each in part.events)
+        ]
+
+        assert stored == [["TargetStored"]]
+        assert largest(crowd.world) <= ENTRY
+
+    asyncio.run(story())

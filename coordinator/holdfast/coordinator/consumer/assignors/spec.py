@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.coordinator.model.ids import InstanceId, MemberId, TopicName, TopicPartitions
+from holdfast.coordinator.model.ids import MemberId, TopicName, TopicPartitions
+from holdfast.coordinator.model.member_profile import GroupSpec, MemberSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class MemberSpec(NamedTuple):
-    """One member as an assignor sees it."""
-
-    instance_id: InstanceId | None
-    """None for a dynamic member."""
-    rack_id: str | None
-    """Where it runs. Neither assignor looks at it, nor do Kafka's."""
-    topics: frozenset[TopicName]
-    """What it subscribes to, by name or by regular expression; they need not exist."""
-    current: tuple[TopicPartitions, ...] = ()
-    """Its target until now. Of members whose targets share a partition one keeps it at most."""
-
-
-class GroupSpec(NamedTuple):
-    """All members of a group."""
-
-    members: Mapping[MemberId, MemberSpec]
-    homogeneous: bool
-    """All members subscribe to the same names, or all to one regular expression and no names.
-
-    `uniform` has one rule for such groups and another for all others. A topic that does not exist
-    counts here, as in Kafka: members that differ in nothing else are not homogeneous.
-    """
-
+__all__ = ["Assignor", "GroupSpec", "MemberSpec", "Target"]
 
 Target: TypeAlias = Mapping[MemberId, tuple[TopicPartitions, ...]]
 """Every member, with each topic once, topics sorted by name, partitions in rising order."""

@@ -10,6 +10,7 @@ from holdfast.coordinator.consumer import identity, sessions, static_members
 from holdfast.coordinator.consumer.mixed import told
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import (
+    computing,
     epochs,
     reconciliation,
     regexes,
@@ -176,8 +177,7 @@ def _close(draft: Draft, command: JoinGroup, member_id: MemberId, change: Change
 
     Its member is still there: what ends a member finishes first what it said before.
     """
-    if target.is_due(draft):
-        target.compute(draft)
+    computing.bring(draft)
     _answer(draft, command, member_id, change)
 
 

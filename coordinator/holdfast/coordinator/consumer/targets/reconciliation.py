@@ -7,9 +7,10 @@ of the member, its target, and what it says that it owns; `advance` puts it on t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
+from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import holdings
 from holdfast.coordinator.consumer.holdings import Pairs
 from holdfast.coordinator.consumer.state import (
@@ -20,11 +21,16 @@ from holdfast.coordinator.consumer.state import (
     is_settled,
 )
 from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.groups.sizes import of_partitions
 from holdfast.coordinator.model.consumer_events import MemberAdvanced
 from holdfast.coordinator.model.ids import MemberId, TopicName, TopicPartition, TopicPartitions
 from holdfast.coordinator.model.volatile import REBALANCE, DeadlineKey
 
 _NONE: Pairs = frozenset()
+PLACE_BYTES_MAX: Final = 300
+"""Of a partition in an event, if it is the only one of its topic: a name has 249 characters."""
+ENTRY_MARGIN: Final = 4 * 1024
+"""Bytes of an entry for all that is no partition of a step."""
 
 
 class Step(NamedTuple):
@@ -110,12 +116,26 @@ def advance(
     if step is None or not _changes(member, step):
         _confirm(draft, member)
         return  # K-O9
+    step = _fitting(draft, step)
     draft.emit(_event(member_id, step), _rule(member, step))
     after: Member = draft.group.body.members[member_id]
     if after.state == UNREVOKED and after.classic is None:
         draft.arm(DeadlineKey(REBALANCE, member_id), after.profile.rebalance_timeout_ms)  # K-M25
     else:
         draft.cancel(DeadlineKey(REBALANCE, member_id))  # K-M26
+
+
+def _fitting(draft: Draft, step: Step) -> Step:
+    """Leave what is granted to the next step, if an entry cannot hold both parts of this one (S7).
+
+    Each part by itself is no longer than a target, for which there is room.
+    """
+    room = settings.of_cluster(draft.state).entry_bytes_max - ENTRY_MARGIN
+    if (len(step.freed) + len(step.granted)) * PLACE_BYTES_MAX <= room or not step.freed:
+        return step
+    parts = holdings.by_topic(step.freed), holdings.by_topic(step.granted)
+    fits = sum(map(of_partitions, parts)) <= room
+    return step if fits else step._replace(granted=_NONE, waiting=True)
 
 
 def _confirm(draft: Draft, member: Member) -> None:
@@ -157,6 +177,18 @@ def subscription(body: ConsumerBody, member: Member) -> frozenset[TopicName]:
     """Return the topics that a member wants; an expression not yet looked up matches nothing."""
     found = body.regexes.get(member.profile.regex)
     return frozenset((*member.profile.topics, *(found.topics if found else ())))
+
+
+def subscriptions(
+    body: ConsumerBody, members: Iterable[Member]
+) -> Iterator[tuple[Member, frozenset[TopicName]]]:
+    """Yield members with the topics that they want; those that want the same share a set."""
+    sets: dict[tuple[tuple[TopicName, ...], str], frozenset[TopicName]] = {}
+    for member in members:
+        wishes = (member.profile.topics, member.profile.regex)
+        if wishes not in sets:
+            sets[wishes] = subscription(body, member)
+        yield member, sets[wishes]
 
 
 def _changes(member: Member, step: Step) -> bool:

@@ -1,35 +1,48 @@
 """Computes the target of a group: who is to own what (K-P11, K-P15 to K-P17).
 
 A change raises the group epoch; the next heartbeat finds that the target is older and computes it.
-All heartbeats of one batch share one target: those that need it wait for the batch to close.
+All heartbeats of one batch share one target: those that need it wait for the batch to close. Where
+it is computed, `computing` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import usage
 from holdfast.coordinator.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
 from holdfast.coordinator.consumer.state import NEVER, ConsumerBody, ConsumerGroup
 from holdfast.coordinator.consumer.targets import topics_digest
-from holdfast.coordinator.consumer.targets.reconciliation import subscription
+from holdfast.coordinator.consumer.targets.reconciliation import subscriptions
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.consumer_events import MemberTarget, TargetStored
 from holdfast.coordinator.model.ids import MemberId, TopicPartitions
 
+LOST_MS: Final = 60_000
+"""After so long a target that is computed beside the group's work counts as lost."""
+
 
 def is_due(draft: Draft) -> bool:
-    """Return whether the target is to be computed now.
+    """Return whether the target is to be computed now, and is not under way.
 
     The last one must be old enough (K-P15), but for the first since the group had members (K-P17).
     """
     group: ConsumerGroup = draft.group
-    if group.generation <= group.body.assignment_epoch or not _fits(draft):
+    if group.generation <= group.body.assignment_epoch or _is_under_way(draft):
+        return False
+    if not _fits(draft):
         return False
     interval_ms = settings.of(draft.state, draft.group_id).consumer.assignment_interval_ms
     since_ms = group.body.target_ms
     return since_ms == NEVER or draft.state.log_time_ms >= since_ms + interval_ms
+
+
+def _is_under_way(draft: Draft) -> bool:
+    """Return whether the node computes a target, and may be expected to bring it."""
+    work, now_ms = draft.volatile.target_work, draft.state.log_time_ms
+    return work is not None and work.under_way and now_ms - work.asked_ms <= LOST_MS
 
 
 def _fits(draft: Draft) -> bool:
@@ -44,13 +57,20 @@ def _fits(draft: Draft) -> bool:
 
 def compute(draft: Draft) -> None:
     """Compute the target of the group epoch, and store what is new in it."""
-    group: ConsumerGroup = draft.group
-    sizes = topics_digest.sizes(group.body, draft.state.topics)
-    spec = group_spec(group.body)
+    body: ConsumerBody = draft.group.body
+    sizes = topics_digest.sizes(body, draft.state.topics)
     name = assignor_in_force(draft)
-    assigned = ASSIGNORS[name](spec, sizes)
-    stored = TargetStored(group.generation, name, tuple(_changed(group.body, assigned)))
+    store(draft, name, ASSIGNORS[name](group_spec(body), sizes))
+
+
+def store(
+    draft: Draft, assignor: str, assigned: Mapping[MemberId, tuple[TopicPartitions, ...]]
+) -> None:
+    """Store what is new in a target of the group epoch; who is not in it is to own nothing."""
+    group: ConsumerGroup = draft.group
+    stored = TargetStored(group.generation, assignor, tuple(_changed(group.body, assigned)))
     draft.emit(stored, "M5" if group.body.assignment_epoch == 1 else "M20")
+    draft.volatile = draft.volatile._replace(target_work=None)
 
 
 def assignor_in_force(draft: Draft) -> str:
@@ -70,13 +90,11 @@ def preferred(body: ConsumerBody, known: tuple[str, ...]) -> str:
 def group_spec(body: ConsumerBody) -> GroupSpec:
     """Return what an assignor is told of the group."""
     members = {
-        member_id: MemberSpec(
-            member.instance_id,
-            member.profile.rack_id,
-            subscription(body, member),
-            _target_of(body, member_id),
+        member.member_id: MemberSpec(
+            *(member.instance_id, member.profile.rack_id),
+            *(topics, _target_of(body, member.member_id)),
         )
-        for member_id, member in body.members.items()
+        for member, topics in subscriptions(body, body.members.values())
     }
     return GroupSpec(members, _is_homogeneous(body))
 

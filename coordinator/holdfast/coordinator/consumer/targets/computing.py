@@ -1,0 +1,108 @@
+"""Has a target computed: at once, or beside the group's work where that takes long (K-M20).
+
+Long is what exceeds `group.consumer_inline_work`, and what an entry cannot hold beside the steps of
+members (S7). Until the node has computed it the group is Assigning: heartbeats are answered by the
+target in force. The result is a command, and is looked at like one of a stranger: the group may
+have changed, and then another target is computed, for all changes together. Who is overtaken again
+and again has the next one computed at once, so nobody waits for ever (INV-16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.consumer import usage
+from holdfast.coordinator.consumer.state import ConsumerBody
+from holdfast.coordinator.consumer.targets import epochs, target, topics_digest
+from holdfast.coordinator.consumer.targets.reconciliation import subscriptions
+from holdfast.coordinator.consumer.targets.subscription import Change
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.commands import InstallTarget
+from holdfast.coordinator.model.consumer_events import MemberTarget
+from holdfast.coordinator.model.effects import ComputeTarget
+from holdfast.coordinator.model.ids import TopicName
+from holdfast.coordinator.model.volatile import TargetWork
+
+TRIES_MAX: Final = 3
+"""So many targets in a row may be overtaken; the next one is computed at once."""
+SHARE: Final = 3
+"""A target may be a third of an entry to be computed at once: with it come a member's step, which
+frees and grants about as much at most, and what the member says."""
+
+
+def bring(draft: Draft) -> None:
+    """Have the target of the group epoch computed, if it is time."""
+    if not target.is_due(draft):
+        return
+    work = draft.volatile.target_work
+    tries = 0 if work is None else work.tries
+    if tries < TRIES_MAX and _is_long(draft):
+        _ask(draft, tries)
+    else:
+        target.compute(draft)
+
+
+def _is_long(draft: Draft) -> bool:
+    """Return whether a target takes too long to compute, or too much of an entry."""
+    body: ConsumerBody = draft.group.body
+    sizes = topics_digest.sizes(body, draft.state.topics)
+    allowed = settings.of(draft.state, draft.group_id).consumer.inline_work
+    if len(body.members) + sum(sizes.values()) > allowed:
+        return True
+    most = settings.of_cluster(draft.state).entry_bytes_max // SHARE
+    return usage.target_most(body, draft.state.topics, len(body.members)) > most
+
+
+def _ask(draft: Draft, tries: int) -> None:
+    """Have the node compute it; `tries`: how many were asked for in vain."""
+    body, epoch = draft.group.body, draft.group.generation
+    work = TargetWork(epoch, draft.state.log_time_ms, under_way=True, tries=tries + 1)
+    draft.volatile = draft.volatile._replace(target_work=work)
+    sizes = topics_digest.sizes(body, draft.state.topics)
+    assignor = target.assignor_in_force(draft)
+    draft.effects.append(ComputeTarget(epoch, assignor, target.group_spec(body), sizes))
+
+
+def install(draft: Draft, command: InstallTarget) -> None:
+    """Store a target that was computed beside the group's work, if it is true of the group now.
+
+    It is passed over if nobody waits for it: the leader or the group is another one since.
+    """
+    work = draft.volatile.target_work
+    if work is None or not work.under_way or work.epoch != command.epoch:
+        return
+    draft.volatile = draft.volatile._replace(target_work=work._replace(under_way=False))
+    if draft.found is None or not draft.group.body.members:
+        return
+    epochs.raise_for(draft, Change())  # nobody may have looked at the topics since
+    if not target.is_due(draft):
+        return
+    body = draft.group.body
+    sizes = topics_digest.sizes(body, draft.state.topics)
+    if draft.group.generation == command.epoch and is_true(body, sizes, command.targets):
+        assigned = {each.member_id: each.partitions for each in command.targets}
+        target.store(draft, command.assignor, assigned)
+    else:
+        bring(draft)
+
+
+def is_true(
+    body: ConsumerBody, sizes: Mapping[TopicName, int], targets: Sequence[MemberTarget]
+) -> bool:
+    """Return whether a target names members, each once, and what they want, each partition once."""
+    members = [body.members[each.member_id] for each in targets if each.member_id in body.members]
+    if len({each.member_id for each in members}) < len(targets):
+        return False
+    taken: dict[TopicName, set[int]] = {topic: set() for topic in sizes}
+    for given, (_, wanted) in zip(targets, subscriptions(body, members), strict=True):
+        for topic, numbers in given.partitions:
+            if topic not in wanted or topic not in sizes:
+                return False
+            before = len(taken[topic])
+            taken[topic].update(numbers)
+            if len(taken[topic]) < before + len(numbers):
+                return False
+    named = [(topic, numbers) for topic, numbers in taken.items() if numbers]
+    return all(min(numbers) >= 0 and max(numbers) < sizes[topic] for topic, numbers in named)

@@ -15,6 +15,7 @@ from holdfast.coordinator.model.commands import (
     CreatePartitions,
     CreateTopics,
     DeleteGroup,
+    DeleteTopics,
     InstallTarget,
     LeaveGroup,
     LeavingMember,
@@ -303,49 +304,59 @@ def test_m27_topics_that_have_grown_meanwhile_raise_the_epoch(talk: Talk) -> Non
 # --- sizes ---
 
 
-def test_s7_a_target_that_fills_an_entry_gets_one_of_its_own() -> None:
-    """S7: with the steps of members it would exceed it, so that it would be refused for ever."""
-    talk = Talk()
-    talk.send(AlterSettings(talk.caller(), "", SMALL_ENTRY))
-    names = tuple(f"x{number:0248}" for number in range(150))
+def long_names(first: str) -> tuple[str, ...]:
+    """Topics whose names are more than half of a small entry together."""
+    return tuple(f"{first}{number:0248}" for number in range(150))
+
+
+def creates(talk: Talk, names: tuple[str, ...]) -> None:
     for some in (names[:75], names[75:]):
-        made = tuple(TopicSize(name, 1) for name in some)
-        talk.send(CreateTopics(talk.caller(), made))
-    talk.send(talk.joins("a", regex="x.*"))
-    talk.core.advance(0)
-    first = talk.send(talk.says("a", 1))
-    stored = talk.core.advance(7)
-    step = talk.send(talk.says("a", 1))
-
-    assert (first, kinds(stored), kinds(step)) == ((), [TargetStored], [MemberAdvanced])
-    assert owned(talk, "a") == len(names)
-    talk.send(talk.says("a", talk.member("a").epoch, regex="y.*"))
-    talk.core.check_replays()
+        talk.send(CreateTopics(talk.caller(), tuple(TopicSize(name, 1) for name in some)))
 
 
-def test_s7_a_step_that_exceeds_an_entry_is_taken_in_two() -> None:
-    """S7: what is freed first, then what is granted; each is as long as a target may be."""
+@pytest.fixture
+def owner() -> Iterator[Talk]:
+    """A member that owns a partition of each topic with a long name, in small entries."""
     talk = Talk()
     talk.send(AlterSettings(talk.caller(), "", SMALL_ENTRY))
-    for first in "xy":
-        names = tuple(f"{first}{number:0248}" for number in range(150))
-        for some in (names[:75], names[75:]):
-            talk.send(CreateTopics(talk.caller(), tuple(TopicSize(name, 1) for name in some)))
-    talk.send(talk.joins("a", regex="x.*"))
-    talk.core.advance(7)
+    creates(talk, long_names("x"))
+    talk.send(talk.joins("a", regex="[xy].*"))
+    talk.core.advance(0)
     talk.send(talk.says("a", 1))
     talk.core.advance(7)
     talk.send(talk.says("a", 1))
-    talk.send(talk.says("a", talk.member("a").epoch, regex="y.*"))
-    talk.core.advance(11_000)
-    for _ in range(4):
-        talk.send(talk.says("a", talk.member("a").epoch, owned=()))
-        talk.core.advance(7)
-
-    assert {each.topic[0] for each in talk.member("a").owned} == {"y"}
-    assert owned(talk, "a") == 150
-    assert max(len(encode_part(each.entry.parts[0])) for each in talk.core.log) <= 64 * 1024
+    yield talk
     talk.core.check_replays()
+
+
+def test_s7_a_target_that_fills_an_entry_gets_one_of_its_own(owner: Talk) -> None:
+    """S7: with the steps of members it would exceed it, so that it would be refused for ever."""
+    (entry,) = [
+        kinds(tuple(each.event for each in applied.entry.parts[0].events))
+        for applied in owner.core.log
+        if TargetStored in kinds(tuple(each.event for each in applied.entry.parts[0].events))
+    ]
+
+    assert entry == [TargetStored]
+    assert owned(owner, "a") == len(long_names("x"))
+
+
+def test_s7_a_step_that_exceeds_an_entry_is_taken_in_two(owner: Talk) -> None:
+    """S7: what is freed first, then what is granted; each is as long as a target may be."""
+    creates(owner, long_names("y"))
+    for some in (long_names("x")[:75], long_names("x")[75:]):
+        owner.send(DeleteTopics(owner.caller(), some))
+    owner.core.advance(11_000)
+    owner.send(owner.says("a", owner.member("a").epoch))
+    owner.core.advance(7)
+    owner.send(owner.says("a", owner.member("a").epoch))
+    owner.core.advance(7)
+    steps = [owner.send(owner.says("a", owner.member("a").epoch, owned=())) for _ in range(2)]
+
+    assert [kinds(each) for each in steps] == [[MemberAdvanced], [MemberAdvanced]]
+    assert {each.topic for each in owner.member("a").owned} == set(long_names("y"))
+    sizes = [len(encode_part(each.entry.parts[0])) for each in owner.core.log]
+    assert max(sizes) <= 64 * 1024
 
 
 def test_s7_a_result_that_fits_no_more_is_passed_over(talk: Talk) -> None:

@@ -109,6 +109,21 @@ async def death(cluster: RunningCluster) -> None:
     assert min(after.values()) > max(before.values()), "S13: a new owner, a higher token"
 
 
+async def late_targets(cluster: RunningCluster) -> None:
+    """K-M20: a child of the leader computes each target, and the next leader starts its own."""
+    async with Admin(cluster.addresses) as admin:
+        await admin.alter_settings({"group.consumer_inline_work": 0}, group="late")
+    async with AsyncExitStack() as stack:
+        members = [await stack.enter_async_context(member(cluster, "late")) for _ in range(2)]
+        await share_out(members)
+        dead = await asyncio.to_thread(cluster.leader)
+        third = await stack.enter_async_context(member(cluster, "late"))
+        await asyncio.to_thread(cluster.kill, dead)
+        await asyncio.to_thread(cluster.leader, other_than=dead)
+        await share_out([*members, third])
+        await asyncio.to_thread(cluster.bring_back, dead)
+
+
 def test_kip848_members_of_real_nodes(tmp_path: Path) -> None:
     with running(tmp_path / "c", 3, *INSECURE) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS)
@@ -117,7 +132,7 @@ def test_kip848_members_of_real_nodes(tmp_path: Path) -> None:
             async with Admin(cluster.addresses) as admin:
                 results = await admin.alter_settings(SETTINGS)
                 assert set(results.values()) == {None}
-            for story in (bounce, failover, death):
+            for story in (bounce, failover, late_targets, death):
                 await story(cluster)
 
         asyncio.run(stories())

@@ -288,13 +288,13 @@ class ConsumerModel(Coordinator):
 
     # --- the target, and the way to it ---
 
-    def _retarget(self, name: str, group: ConsumerGroup) -> None:
+    def _retarget(self, name: str, group: ConsumerGroup, *, overtaken: bool = False) -> None:
         """K-P15 to K-P17; of targets that come late one is computed at a time."""
         waits = group.target_at is not None and self.now - group.target_at < self.pause_ms
         if group.epoch <= group.target_epoch or waits or group.computing:
             return
         target, epoch = ASSIGNORS[group.assignor](group, self.topics), group.epoch
-        if not self.late or group.tries == TRIES:
+        if not self.late or (overtaken and group.tries >= TRIES):
             self._aim(group, target)
             return
         group.computing, group.tries = True, group.tries + 1
@@ -319,7 +319,7 @@ class ConsumerModel(Coordinator):
         if group.epoch == epoch and group.may_have(target):
             self._aim(group, target)
         else:
-            self._retarget(name, group)
+            self._retarget(name, group, overtaken=True)
 
     # --- leaving ---
 

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from conformance.in_process import InProcess
+from property.kafka_consumer_model import LATE_MS
 from property.mixed_crowd import Crowd
 
 PARTITIONS, STEPS = 6, 60
@@ -16,10 +17,14 @@ def seeds() -> list[int]:
     return [int(chosen)] if chosen else list(SEEDS)
 
 
+@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("seed", seeds())
-def test_no_partition_has_two_owners_and_in_the_end_each_has_one(seed: int) -> None:
+def test_no_partition_has_two_owners_and_in_the_end_each_has_one(seed: int, *, late: bool) -> None:
+    """K-M20: also if each target comes later than the calls that need it."""
     print(f"again: SEED={seed} ./dev test property -- -k test_mixed_crowds")
-    session = InProcess({}, {"t": PARTITIONS})
+    config = {"group.consumer.inline.work": "0"} if late else {}
+    session = InProcess(config, {"t": PARTITIONS})
+    session.core.compute_ms = LATE_MS
     crowd = Crowd(seed, session, PARTITIONS)
     for _ in range(STEPS):
         crowd.step()

@@ -412,7 +412,7 @@ class Actor:
             if self._dropped:
                 return
             if isinstance(command, InstallRegexes):  # other topics may match by now
-                asked = tuple(each.regex for each in command.resolved)
+                asked = (*command.in_vain, *(each.regex for each in command.resolved))
                 self._desk.carry_out(self.group_id, ResolveRegexes(asked))
                 self._desk.idle(self.group_id)
             else:

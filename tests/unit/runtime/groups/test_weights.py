@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.events import LevelRaised, SettingChange, TopicSize
+from holdfast.runtime.groups.weights import of_events
 from holdfast.storage.codec.event_codec import encode_part
 from unit.runtime.world import World, committing
 
@@ -162,5 +163,22 @@ def test_s7_a_target_that_fills_an_entry_has_one_of_its_own() -> None:
 
         assert stored == [["TargetStored"]]
         assert largest(crowd.world) <= ENTRY
+
+    asyncio.run(story())
+
+
+def test_s7_what_an_event_weighs_is_never_less_than_it_takes_on_the_log() -> None:
+    """S7: else what is found to fit would be refused."""
+
+    async def story() -> None:
+        crowd = Crowd(World())
+        await crowd.form()
+        await crowd.shift()
+        await crowd.beat(*reversed(MEMBERS), owned=())
+
+        for part in crowd.world.replica.proposed:
+            for each in part.events:
+                size = len(encode_part(part._replace(events=(each,))))
+                assert size <= of_events([each]), each
 
     asyncio.run(story())

@@ -36,10 +36,8 @@ def bring(draft: Draft) -> None:
     """Have the target of the group epoch computed, if it is time."""
     if not target.is_due(draft):
         return
-    work = draft.volatile.target_work
-    tries = 0 if work is None else work.tries
-    if tries < TRIES_MAX and _is_long(draft):
-        _ask(draft, tries)
+    if _is_long(draft):
+        _ask(draft)
     else:
         target.compute(draft)
 
@@ -55,10 +53,11 @@ def _is_long(draft: Draft) -> bool:
     return usage.target_most(body, draft.state.topics, len(body.members)) > most
 
 
-def _ask(draft: Draft, tries: int) -> None:
-    """Have the node compute it; `tries`: how many were asked for in vain."""
-    body, epoch = draft.group.body, draft.group.generation
-    work = TargetWork(epoch, draft.state.log_time_ms, under_way=True, tries=tries + 1)
+def _ask(draft: Draft) -> None:
+    """Have the node compute it."""
+    body, epoch, last = draft.group.body, draft.group.generation, draft.volatile.target_work
+    tries = 1 if last is None else last.tries + 1
+    work = TargetWork(epoch, draft.state.log_time_ms, under_way=True, tries=tries)
     draft.volatile = draft.volatile._replace(target_work=work)
     sizes = topics_digest.sizes(body, draft.state.topics)
     assignor = target.assignor_in_force(draft)
@@ -84,8 +83,10 @@ def install(draft: Draft, command: InstallTarget) -> None:
     if draft.group.generation == command.epoch and is_true(body, sizes, command.targets):
         assigned = {each.member_id: each.partitions for each in command.targets}
         target.store(draft, command.assignor, assigned)
-    else:
+    elif work.tries < TRIES_MAX:
         bring(draft)
+    else:
+        target.compute(draft)  # here nothing else is decided, so an entry holds it
 
 
 def is_true(

@@ -1,4 +1,6 @@
-"""What the group leader's client pays for an assignment: 1,000 members, 10,000 partitions.
+"""What an assignment costs who computes it: 1,000 members, 10,000 partitions.
+
+The group leader's client computes it, or in the heartbeat protocol the leading node, in its loop.
 
 Processor time of this process alone, no cluster: figures stand beside each other on any machine
 that is not overloaded. Each assignor starts from nothing, then ten members go, then fifty come;
@@ -24,8 +26,19 @@ from holdfast.coordinator.assignors import (
     StickyAssignor,
     WeightedAssignor,
 )
+from holdfast.coordinator.consumer.assignors import ASSIGNORS
+from holdfast.coordinator.consumer.state import CONSUMER, ConsumerBody, Member, restored
+from holdfast.coordinator.consumer.targets import target
+from holdfast.coordinator.consumer.transitions import ASSIGNING
+from holdfast.coordinator.kernel.decide import new_draft
+from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.levels import LEVEL_MAX
+from holdfast.coordinator.model.member_profile import ConsumerProfile
+from holdfast.coordinator.model.state import Group, State
+from holdfast.coordinator.model.volatile import Volatile
+from holdfast.coordinator.structures.pmap import PMap
 
-ASSIGNORS: Final[tuple[Assignor, ...]] = (
+CLIENT_ASSIGNORS: Final[tuple[Assignor, ...]] = (
     RangeAssignor(),
     RoundRobinAssignor(),
     StickyAssignor(),
@@ -38,6 +51,7 @@ PARTITIONS: Final = 10_000
 TOPICS: Final = tuple(f"topic-{number}" for number in range(100))
 WANTED: Final = 20
 GOAL: Final = most(0.3)
+TARGET_GOAL: Final = most(0.1)
 
 
 def members_of(count: int, owned: Assignment, *, mixed: bool) -> list[MemberSubscription]:
@@ -67,10 +81,41 @@ def seconds_of(assignor: Assignor, *, mixed: bool) -> float:
     return worst
 
 
+def target_seconds(assignor: str, *, mixed: bool) -> float:
+    """Processor seconds of the slowest of three targets in a row, with what is around them."""
+    topics = {name: TopicSize(name, PARTITIONS // len(TOPICS)) for name in TOPICS}
+    worst, body = 0.0, ConsumerBody()
+    for count in (MEMBERS, MEMBERS - 10, MEMBERS + 40):
+        members = [_member(number, assignor, mixed=mixed) for number in range(count)]
+        there = {each.member_id for each in members}
+        kept = [each for each in body.targets.values() if each.member_id in there]
+        group = Group(
+            *("g", CONSUMER, restored(body, [*members, *kept])),
+            state=ASSIGNING,
+            generation=body.assignment_epoch + 1,
+        )
+        state = State(groups=PMap({"g": group}), topics=PMap(topics), raised_to=LEVEL_MAX)
+        draft = new_draft(state, Volatile(), "g")
+        began = time.process_time()
+        target.compute(draft)
+        worst = max(worst, time.process_time() - began)
+        body = draft.group.body
+    return worst
+
+
+def _member(number: int, assignor: str, *, mixed: bool) -> Member:
+    wanted = tuple(sorted(Random(number).sample(TOPICS, WANTED))) if mixed else TOPICS
+    profile = ConsumerProfile(topics=wanted, server_assignor=assignor)
+    return Member(f"member-{number}", None, profile, joined_seq=number, since_ms=0)
+
+
 async def assignors(bench: Bench) -> None:
     """An assignment of 10,000 partitions to 1,000 members, processor time."""
-    for assignor in ASSIGNORS:
-        for mixed in (False, True):
-            kind = "mixed topics" if mixed else "equal topics"
+    for mixed in (False, True):
+        kind = "mixed topics" if mixed else "equal topics"
+        for assignor in CLIENT_ASSIGNORS:
             value = seconds_of(assignor, mixed=mixed)
             bench.add(Figure("assign", f"{assignor.name}, {kind}", value, "s", GOAL))
+        for name in ASSIGNORS:
+            value = target_seconds(name, mixed=mixed)
+            bench.add(Figure("assign", f"target by {name}, {kind}", value, "s", TARGET_GOAL))

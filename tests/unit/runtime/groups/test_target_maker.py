@@ -306,6 +306,21 @@ def test_s1_a_leader_that_steps_down_drops_the_target_and_the_next_one_asks_anew
     asyncio.run(story())
 
 
+def test_a_node_that_stops_ends_what_it_computes() -> None:
+    """Else its process would wait for the child, or the child outlive it."""
+
+    async def story() -> None:
+        computer = Computer()
+        world = await leading(computer)
+        computer.goes_on.clear()
+        await world.offer(joining("a")).future
+        await world.until(lambda: len(computer.asked) == 1)
+        world.actors.stop()
+        await world.until(lambda: computer.ended == 1)
+
+    asyncio.run(story())
+
+
 def test_inv_16_a_target_that_the_log_refuses_is_put_on_it_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

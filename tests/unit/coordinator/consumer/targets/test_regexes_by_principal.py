@@ -120,6 +120,7 @@ def test_p9_a_result_is_cut_for_who_came_while_the_search_ran() -> None:
     assert matched(desk) == ("tb",)
 
 
+@pytest.mark.source("it counts the walks over maps by replacing these")
 def test_p9_a_beat_looks_at_no_other_member_for_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     """K-P9, S10: else a large group costs each of its beats as much as it has members."""
     desk = looked_up(DENY)

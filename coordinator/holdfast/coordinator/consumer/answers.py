@@ -13,9 +13,9 @@ from holdfast.coordinator.model.replies import ConsumerHeartbeatReply, Grant, Ow
 from holdfast.coordinator.model.state import State
 
 
-def refused(error: Rejection) -> ConsumerHeartbeatReply:
-    """Return an error answer: it says nothing else."""
-    return ConsumerHeartbeatReply(error)
+def refused(error: Rejection, kept_ms: int = 0) -> ConsumerHeartbeatReply:
+    """Return an error answer: it says nothing else, but for how long an instance in use is kept."""
+    return ConsumerHeartbeatReply(error, grant=Grant(0, kept_ms))
 
 
 def gone(command: ConsumerGroupHeartbeat) -> ConsumerHeartbeatReply:

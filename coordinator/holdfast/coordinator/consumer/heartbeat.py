@@ -37,7 +37,8 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     _settle(draft, command)
     error = validation.of_heartbeat(draft, command) or _refusal(draft, command)
     if error is not None:
-        draft.answer(command.caller.call, answers.refused(error))
+        kept_ms = static_members.kept_ms(draft, error)
+        draft.answer(command.caller.call, answers.refused(error, kept_ms))
     elif command.member_epoch == RELEASED:
         static_members.release(draft, command)
     elif command.member_epoch < JOINING:

@@ -17,6 +17,7 @@ from holdfast.coordinator.model.rejections import (
     GroupMaxSizeReached,
     InvalidRequest,
     Rejection,
+    UnreleasedInstanceId,
 )
 from holdfast.coordinator.model.volatile import REBALANCE, SYNC, DeadlineKey
 
@@ -37,6 +38,16 @@ def may_join(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
         free = holder.released or holder.classic is not None
         return None if free else identity.unreleased(group, str(holder.instance_id))
     return no_room(draft, command)  # K-M8, K-N22
+
+
+def kept_ms(draft: Draft, error: Rejection) -> int:
+    """Return how long a process that is not heard has an instance, if that is why one is refused.
+
+    Whoever was refused may wait for so long: who still has the place then, lives (K-N11).
+    """
+    if not isinstance(error, UnreleasedInstanceId):
+        return 0
+    return settings.of(draft.state, draft.group_id).consumer.session_timeout_ms
 
 
 def no_room(

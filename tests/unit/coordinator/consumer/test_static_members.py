@@ -1,4 +1,4 @@
-"""S12: how long a new holder of an instance is told that an older owner may still act."""
+"""S12, K-N11: how long a new holder is told that an older one may act, or has the instance."""
 
 from __future__ import annotations
 
@@ -54,3 +54,15 @@ def test_s12_a_release_does_not_hide_who_owned_before(
 ) -> None:
     """The time of the older owner runs from its removal, not from when the instance joined."""
     assert told_ms(talk, since_removal_ms=since_removal_ms) == left_ms
+
+
+def test_n11_who_waits_for_an_instance_is_told_for_how_long_it_is_kept(talk: Talk) -> None:
+    """A dead process has it for the group's session. What the client would take for that is 45 s.
+
+    Found by the simulator, in groups with a session of 3 s.
+    """
+    talk.set(consumer_session_timeout_ms="60000")
+    talk.told(talk.joins("s1", "a", instance_id="s"))
+
+    assert talk.told(talk.joins("s2", "a", instance_id="s")).grant.session_timeout_ms == 60_000
+    assert talk.told(talk.says("x", 3)).grant.session_timeout_ms == 0, "nobody waits for anything"

@@ -6,16 +6,20 @@ checks nothing, since most of what it writes has to be wrong.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.chaos.checkers import judge
 from holdfast.chaos.checkers.verdict import Verdict
 from holdfast.chaos.history import happenings as h
 from holdfast.chaos.history.records import recorded
+from holdfast.coordinator.model import consumer_events as c
 from holdfast.coordinator.model import events as e
-from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
+from holdfast.coordinator.model.ids import Position, TopicPartitions
+from holdfast.coordinator.model.member_profile import ConsumerProfile, MemberProfile, Protocol
 from holdfast.v1 import group_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MS = 1_000
 SESSION_MS = 10_000
@@ -109,9 +113,9 @@ class Scribe:
             self.say(recorded(self.now_us, self.term, record))
         return self.index
 
-    def create(self, group: str = "g") -> None:
+    def create(self, group: str = "g", group_type: str = "") -> None:
         """The group comes into being."""
-        self.entry(e.GroupCreated(), group=group)
+        self.entry(e.GroupCreated(group_type), group=group)
 
     def stable(self, shares: dict[str, list[int]], *, generation: int = 1) -> int:
         """One entry opens a rebalance of group g for joiners, one closes it, one shares t out.
@@ -123,6 +127,35 @@ class Scribe:
         self.entry(opened(), *joins)
         self.entry(started(generation, *shares))
         return self.entry(assigned(generation, shares))
+
+    def settle(self, shares: dict[str, list[int]]) -> int:
+        """Make group g one of the heartbeat protocol whose members own this of t, from epoch 2 on.
+
+        All is granted by one entry: its index, which is the token of everything.
+        """
+        self.entry(topic(sum(map(len, shares.values()))), group="")
+        self.create(group_type="consumer")
+        comes = [subscribed(name) for name in shares]
+        steps = [advanced(name, 2, tuple(own)) for name, own in shares.items()]
+        return self.entry(*comes, raised(2), target(2, shares), *steps)
+
+    def beat(
+        self,
+        who: str,
+        member_id: str,
+        epoch: int,
+        told: int | None = None,
+        grants: list[list[Any]] | None = None,
+    ) -> None:
+        """A heartbeat that is accepted; it is told its own epoch, or another one."""
+        result: dict[str, Any] = {
+            "member_id": member_id,
+            "generation": epoch if told is None else told,
+        }
+        result |= {"session_timeout_ms": SESSION_MS}
+        result |= {} if grants is None else {"grants": grants}
+        asked: dict[str, Any] = {"generation": epoch} if epoch else {}
+        self.call("ConsumerGroupHeartbeat", who, member_id=member_id, result=result, **asked)
 
     # --- nodes and members ---
 
@@ -256,6 +289,53 @@ def owning(numbers: list[int], name: str = "sticky", generation: int = 1) -> tup
     return protocols(name=name, metadata=message.SerializeToString(deterministic=True))
 
 
+# --- events of the heartbeat protocol ---
+
+
+def subscribed(
+    name: str, topics: tuple[str, ...] = ("t",), *, joins: bool = True
+) -> c.MemberSubscribed:
+    """A member of the heartbeat protocol comes, or says what it wants; `a.1` is instance `a`."""
+    profile = ConsumerProfile(rebalance_timeout_ms=REBALANCE_MS, topics=topics)
+    return c.MemberSubscribed(name, instance_of(name), profile, joins)
+
+
+def raised(epoch: int, cause: str = "joined", digest: bytes = b"d") -> c.EpochRaised:
+    """Something asks for another target."""
+    return c.EpochRaised(epoch, cause, digest)
+
+
+def target(epoch: int, shares: dict[str, list[int]], assignor: str = "uniform") -> c.TargetStored:
+    """Who is to own which partitions of t."""
+    rows = tuple(c.MemberTarget(name, of_t(numbers)) for name, numbers in shares.items())
+    return c.TargetStored(epoch, assignor, rows)
+
+
+def advanced(
+    name: str,
+    epoch: int,
+    granted: tuple[int, ...] = (),
+    *,
+    asked_back: tuple[int, ...] = (),
+    freed: tuple[int, ...] = (),
+    waiting: bool = False,
+) -> c.MemberAdvanced:
+    """A member takes a step: partitions of t."""
+    return c.MemberAdvanced(name, epoch, of_t(asked_back), of_t(freed), of_t(granted), waiting)
+
+
+def returned(old: str, new: str) -> e.StaticMemberReplaced:
+    """An instance comes back in the heartbeat protocol: it brings no protocols."""
+    profile = MemberProfile("client", "host", 0, REBALANCE_MS, ())
+    return e.StaticMemberReplaced(instance_of(new) or "", old, new, profile, "", 0)
+
+
+def of_t(numbers: Iterable[int]) -> tuple[TopicPartitions, ...]:
+    """Partitions of t, by topic."""
+    listed = tuple(sorted(numbers))
+    return (TopicPartitions("t", listed),) if listed else ()
+
+
 def offsets(offset: int, number: int = 0) -> e.OffsetsCommitted:
     """An offset of a partition of t."""
     return e.OffsetsCommitted((e.OffsetCommitted("t", number, offset, -1, ""),))
@@ -269,3 +349,11 @@ def topic(size: int, name: str = "t") -> e.TopicsCreated:
 def whats(verdict: Verdict) -> str:
     """All sentences of a verdict, for a look at what they name."""
     return "\n".join(violation.what for violation in verdict.violations)
+
+
+def settled() -> tuple[Scribe, int]:
+    """Return a group of the heartbeat protocol, a and b.1 at epoch 2, and the token of all."""
+    s = Scribe()
+    s.lead()
+    token = s.settle({"a": [0, 1], "b.1": [2, 3]})
+    return s, token

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.chaos.checkers.movement import Share, needed
+from holdfast.chaos.evidence.balance import Share, needed
 from holdfast.coordinator.model.events import (
     Event,
     MemberExpired,

@@ -8,6 +8,11 @@ import pytest
 
 from holdfast.chaos.checkers import ALL, judge
 from holdfast.chaos.history import happenings as h
+from holdfast.coordinator.model.consumer_events import (
+    ConvertedMember,
+    GroupConverted,
+    RegexResolved,
+)
 from holdfast.coordinator.model.events import (
     ClusterFormed,
     GroupDeleted,
@@ -23,12 +28,18 @@ from holdfast.coordinator.model.events import (
 from unit.chaos.scribe import (
     SESSION_MS,
     Scribe,
+    advanced,
     assigned,
     joined,
+    of_t,
     opened,
     owning,
+    raised,
     replaced,
+    returned,
     started,
+    subscribed,
+    target,
     topic,
 )
 
@@ -76,9 +87,36 @@ def eventful() -> list[h.Happening]:
     s.entry(TopicsDeleted(("t",)), group="")
     s.entry(GroupDeleted())
     s.call("DeleteGroups", request_id="r2", outcome="unknown")
+    _beat(s)
     s.say(h.Phase(s.now_us, "healing"))
     s.say(h.Phase(s.now_us, "end"))
     return s.history
+
+
+def _beat(s: Scribe) -> None:
+    """A group of the heartbeat protocol that has been classic before, and is classic at the end."""
+    s.entry(topic(4), group="")
+    s.create()
+    token = s.stable({"d": [0, 1], "e.1": [2, 3]}, generation=4)
+    owns = [
+        ConvertedMember("d", ("t",), of_t([0, 1])),
+        ConvertedMember("e.1", ("t",), of_t([2, 3])),
+    ]
+    s.entry(GroupConverted("consumer", 4, tuple(owns)), subscribed("f"), raised(5))
+    s.entry(target(5, {"d": [0, 1], "e.1": [2], "f": [3]}), advanced("f", 5, waiting=True))
+    s.grant("w3", "d", [0, 1], token)
+    s.beat("w4", "f", 0, told=5, grants=[])
+    s.entry(advanced("e.1", 4, asked_back=(3,)))
+    s.entry(advanced("e.1", 5, freed=(3,)), advanced("d", 5))
+    s.entry(advanced("f", 5, (3,)))
+    s.beat("w4", "f", 5, grants=[["t", 3, s.index]])
+    s.call("ConsumerGroupDescribe", result={"state": "Stable", "generation": 5, "members": []})
+    s.entry(InstanceReleased("e", "e.1"))
+    s.entry(returned("e.1", "e.2"))
+    s.entry(RegexResolved("t.*", ("t",), 1), raised(6, "topics", b"other"))
+    s.entry(MembersLeft(("f",), ""), raised(7, "left"))
+    owns = [ConvertedMember("d", (), of_t([0, 1])), ConvertedMember("e.2", (), of_t([2]))]
+    s.entry(GroupConverted("classic", 7, tuple(owns), "range", "d"), opened())
 
 
 def damaged(random: Random, history: list[h.Happening]) -> list[h.Happening]:

@@ -17,6 +17,7 @@ from holdfast.chaos.checkers import (
     one_binding,
     only_growing,
     replay_is_live,
+    waiting,
     watches,
 )
 from holdfast.chaos.checkers.verdict import Checker
@@ -34,6 +35,7 @@ ALL: Final[Mapping[str, Checker]] = {
     "I10": watches.check,
     "I11": exactly_once.check,
     "I12": expiry.check,
+    "I17": waiting.check,
 }
 """Every checker, by its invariant."""
 
@@ -50,5 +52,6 @@ TITLES: Final[Mapping[str, str]] = {
     "I10": "watches tell the log",
     "I11": "exactly once per request",
     "I12": "expiry neither early nor never",
+    "I17": "nothing waits for ever",
 }
 """What each invariant is, in a few words."""

@@ -25,7 +25,11 @@ Request: TypeAlias = tuple[str, str]
 Gone: TypeAlias = Mapping[tuple[str, str], Recorded]
 """What ended each member, by group and member id."""
 
-_MAKES_MEMBER: Final = {"MemberJoined": "member_id", "StaticMemberReplaced": "new_member_id"}
+_MAKES_MEMBER: Final = {
+    "MemberJoined": "member_id",
+    "MemberSubscribed": "member_id",
+    "StaticMemberReplaced": "new_member_id",
+}
 _NO_EFFECT: Final = frozenset({"rejected", "not-applied"})
 
 
@@ -56,7 +60,7 @@ def _effects(
     gone: Gone,
 ) -> Iterator[Violation]:
     for request, records in served.items():
-        made = [record for record in records if record.kind in _MAKES_MEMBER]
+        made = [record for record in records if _makes_member(record)]
         for first, second in pairwise(made):
             if not _is_gone(request, _made(first), gone, before=second):
                 what = f"made 2 members: {_made(first)}, {_made(second)}"
@@ -65,6 +69,10 @@ def _effects(
         indexes = sorted({record.index for record in records})
         if len(indexes) > 1 and (ops & ONE_SHOT or _is_one_shot(records)):
             yield _violation(request, records[-1], f"took effect at the indexes {indexes}")
+
+
+def _makes_member(record: Recorded) -> bool:
+    return record.kind in _MAKES_MEMBER and record.fields.get("joined", True)
 
 
 def _made(record: Recorded) -> str:

@@ -7,6 +7,10 @@ and the expiry lies a whole session timeout, by a clock that may be wrong by the
 Never: a member that gave no sign of life is gone before one leader has had, undisturbed by faults,
 its session timeout and a grace of two seconds to find out. A call that waits for its answer
 suspends the session (K-A23), and a new leader begins in full.
+
+In the heartbeat protocol the session is the group's, as its answers tell; one that nobody was told
+of is not judged. A heartbeat by which a static member stops renews nothing (K-N3), and a commit
+neither.
 """
 
 from __future__ import annotations
@@ -19,22 +23,25 @@ from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import NEVER, Call, calls_of
 from holdfast.chaos.evidence.commits import Commits, commits_of
 from holdfast.chaos.evidence.log_view import NOTHING, by_group, records_of, seconds, views
-from holdfast.chaos.history.happenings import Began, Fault, Happening, Recorded, Role
+from holdfast.chaos.evidence.membership_timeline import MembershipTimeline, timelines
+from holdfast.chaos.evidence.sessions import Told, session_us, sessions_told
+from holdfast.chaos.evidence.tenures import (
+    LAG_US,
+    Span,
+    conditions,
+    covered,
+    disturbed,
+    tenures,
+)
+from holdfast.chaos.history.happenings import Happening, Recorded, Role
 
 INVARIANT: Final = "I12"
 
 GRACE_US: Final = 2_000_000
 """To find out and to record it, of an undisturbed leader."""
 
-_LAG_US: Final = {"simulation": 1_000, "cluster": 1_000_000}
-"""How much later a role or record can be seen than it came about."""
-
-_CLOCK_ERROR: Final = 0.1
-"""Where the history does not say."""
-
 Key: TypeAlias = tuple[str, str]
 """Group and member id."""
-Span: TypeAlias = tuple[int, int]
 
 
 class Life(NamedTuple):
@@ -60,11 +67,12 @@ class Signs(NamedTuple):
 
 def check(history: Sequence[Happening]) -> Verdict:
     """Find sessions that expired too early, and silent ones that did not expire."""
-    source, error = _conditions(history)
+    source, error = conditions(history)
     end_us = history[-1].at_us if history else 0
-    lives = list(_lives(records_of(history), end_us))
-    signs = _signs(calls_of(history), records_of(history))
-    tenures = _tenures(history, end_us)
+    told = sessions_told(calls_of(history))
+    lives = [life for life in _lives(records_of(history), end_us, told) if life.session_us]
+    signs = _signs(calls_of(history), records_of(history), timelines(history))
+    served = tenures(history, end_us)
     begun = {each.term: each.at_us for each in history if isinstance(each, Role) and _leads(each)}
     expired = [life for life in lives if life.end and life.end.fields.get("deadline") == "session"]
     found: list[Violation] = []
@@ -72,18 +80,11 @@ def check(history: Sequence[Happening]) -> Verdict:
         commits = commits_of(history)
         expired = [_latest(life, commits) for life in expired]
     for life in expired:
-        found += _early(life, signs[life.key], begun, error, _LAG_US[source])
-    disturbed = _disturbed(history, end_us)
+        found += _early(life, signs[life.key], begun, error, LAG_US[source])
+    broken = disturbed(history, end_us)
     for life in lives:
-        found += _never(life, signs[life.key], tenures, disturbed, error, _LAG_US[source])
+        found += _never(life, signs[life.key], served, broken, error, LAG_US[source])
     return Verdict({"sessions expired": len(expired), "sessions": len(lives)}, found)
-
-
-def _conditions(history: Sequence[Happening]) -> tuple[str, float]:
-    for happening in history:
-        if isinstance(happening, Began):
-            return happening.source, happening.clock_error
-    return "simulation", _CLOCK_ERROR
 
 
 def _leads(role: Role) -> bool:
@@ -93,7 +94,7 @@ def _leads(role: Role) -> bool:
 # --- what happened ---
 
 
-def _lives(records: Iterable[Recorded], end_us: int) -> Iterator[Life]:
+def _lives(records: Iterable[Recorded], end_us: int, told: Told) -> Iterator[Life]:
     for group, own in by_group(records).items():
         since: dict[str, int] = {}
         last = NOTHING
@@ -101,24 +102,33 @@ def _lives(records: Iterable[Recorded], end_us: int) -> Iterator[Life]:
             for member_id in after.members.keys() - before.members.keys():
                 since[member_id] = record.at_us
             for member_id in before.members.keys() - after.members.keys():
-                session_us = before.members[member_id].session_timeout_ms * 1_000
+                whole_us = session_us(told, group, before.members[member_id])
                 key, begin = (group, member_id), since.pop(member_id)
-                yield Life(key, begin, record.at_us, record, session_us)
+                yield Life(key, begin, record.at_us, record, whole_us)
             last = after
         for member_id, begin in since.items():
-            session_us = last.members[member_id].session_timeout_ms * 1_000
-            yield Life((group, member_id), begin, end_us, None, session_us)
+            whole_us = session_us(told, group, last.members[member_id])
+            yield Life((group, member_id), begin, end_us, None, whole_us)
 
 
-def _signs(calls: Iterable[Call], records: Iterable[Recorded]) -> Mapping[Key, Signs]:
+def _signs(
+    calls: Iterable[Call],
+    records: Sequence[Recorded],
+    groups: Mapping[str, MembershipTimeline],
+) -> Mapping[Key, Signs]:
     """Sort signs of life by member; an unanswered join belongs to the member that it made."""
     made = {
         (record.group, request_id): record.fields.get("new_member_id") or record.fields["member_id"]
         for record in records
-        if record.kind in {"MemberJoined", "StaticMemberReplaced"}
+        if record.kind in {"MemberJoined", "StaticMemberReplaced"} or record.fields.get("joined")
         for request_id in record.request_ids
     }
     found: dict[Key, Signs] = defaultdict(lambda: Signs([], []))
+    for record in records:  # a conversion arms all sessions anew
+        if record.kind == "GroupConverted":
+            for each in record.fields["members"]:
+                spans = found[record.group, each["member_id"]].spans
+                spans.append((record.at_us, record.at_us))  # type: ignore[attr-defined]  # built as lists
     for call in calls:
         joined = made.get((call.group, call.request_id), "")
         member_id = call.member_id or str(call.result.get("member_id") or "") or joined
@@ -126,57 +136,29 @@ def _signs(calls: Iterable[Call], records: Iterable[Recorded]) -> Mapping[Key, S
             continue
         sent, spans = found[call.group, member_id]
         spans.append((call.start_us, call.end_us))  # type: ignore[attr-defined]  # built as lists
-        if call.alive and not _is_repeated_commit(call):
+        if _renews(call, groups.get(call.group)):
             sent.append(call.start_us)  # type: ignore[attr-defined]  # as above
     return found
 
 
-def _is_repeated_commit(call: Call) -> bool:
-    """Return whether a commit repeats a request.
+def _renews(call: Call, group: MembershipTimeline | None) -> bool:
+    """Return whether a call that was sent renewed its member's session.
 
-    The table of requests may have answered it (S14), which renews no session.
+    A commit does in the classic protocol alone; one that repeats a request may have been answered
+    by the table of requests (S14). A heartbeat by which a member goes, or stops, does not.
     """
-    return call.op == "OffsetCommit" and bool(call.invoked.arguments.get("duplicate"))
+    if not call.alive:
+        return False
+    if call.op == "ConsumerGroupHeartbeat":
+        return bool(call.invoked.arguments.get("generation", 0) >= 0)
+    if call.op != "OffsetCommit":
+        return True
+    repeated = call.invoked.arguments.get("duplicate")
+    of_heartbeats = group and call.position and group.ahead_of(call.position).is_consumer
+    return not repeated and not of_heartbeats
 
 
 _DEAF: Final = frozenset({"rejected", "not-applied"})
-
-
-def _tenures(history: Sequence[Happening], end_us: int) -> list[Span]:
-    """Return the times in which one leader served; of two at once, the newer one counts."""
-    found: list[Span] = []
-    leader: Role | None = None
-    for role in history:
-        if not isinstance(role, Role):
-            continue
-        over = leader is not None and (
-            role.node == leader.node or (role.role == "leader" and role.term > leader.term)
-        )
-        if leader is not None and over:
-            found.append((leader.at_us, role.at_us))
-            leader = None
-        if role.role == "leader" and leader is None:
-            leader = role
-    return [*found, (leader.at_us, end_us)] if leader is not None else found
-
-
-def _disturbed(history: Sequence[Happening], end_us: int) -> list[Span]:
-    """Return when faults were on the cluster; those of clocks and clients do not count."""
-    found: list[Span] = []
-    lasting: dict[tuple[str, str], int] = {}
-    for fault in history:
-        if (
-            not isinstance(fault, Fault)
-            or fault.target.startswith("client:")
-            or "clock" in fault.kind
-        ):
-            continue
-        if fault.phase == "begin":
-            lasting.setdefault((fault.kind, fault.target), fault.at_us)
-            found.append((fault.at_us, fault.at_us))
-        else:
-            found.append((lasting.pop((fault.kind, fault.target), fault.at_us), fault.at_us))
-    return sorted(each for each in found if each[0] <= end_us)
 
 
 # --- early ---
@@ -219,8 +201,8 @@ def _sentence(life: Life, since_us: int, what: str) -> str:
 def _never(
     life: Life,
     signs: Signs,
-    tenures: Sequence[Span],
-    disturbed: Sequence[Span],
+    served: Sequence[Span],
+    broken: Sequence[Span],
     error: float,
     lag_us: int,
 ) -> Iterator[Violation]:
@@ -228,9 +210,9 @@ def _never(
     for begin, end in _silences(life, signs):
         if end - begin <= most_us:
             continue
-        for tenure in tenures:
+        for tenure in served:
             span = (max(begin, tenure[0]), min(end, tenure[1]))
-            idle_us = span[1] - span[0] - _covered(span, disturbed)
+            idle_us = span[1] - span[0] - covered(span, broken)
             if idle_us > most_us:
                 group, member_id = life.key
                 what = (
@@ -252,14 +234,3 @@ def _silences(life: Life, signs: Signs) -> Iterator[Span]:
         if reached >= life.until_us:
             return
     yield reached, life.until_us
-
-
-def _covered(span: Span, disturbed: Sequence[Span]) -> int:
-    """Return how much of a span the disturbances cover, counting overlaps once."""
-    total, reached = 0, span[0]
-    for begin, end in disturbed:
-        low, high = max(begin, reached), min(end, span[1])
-        if low < high:
-            total += high - low
-            reached = high
-    return total

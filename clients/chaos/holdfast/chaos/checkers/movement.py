@@ -6,16 +6,23 @@ session with the same wishes (KIP-345), nor the repetition of a request (S14). W
 assignor shares out topics that all members want, no more partitions change hands than balance
 within one needs. That is counted over what the assignor was told when the generation began: a
 partition is the member's that names the latest generation in which it owned it (KIP-792).
+
+In the heartbeat protocol the same is asked of each raise of the epoch, whose record says its cause:
+a static process that stops (-2) and returns is none, nor is a change of the leader. The assignor
+`uniform` moves no more than balance needs, and what its own order adds to that; a target of the
+same members with the same wishes moves nothing, and neither does a conversion.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from holdfast.chaos.checkers.verdict import Verdict, Violation
+from holdfast.chaos.evidence.balance import Owners, Share, moved, needed
 from holdfast.chaos.evidence.calls import Call, calls_of
+from holdfast.chaos.evidence.heartbeat_moves import Needless, needless_epochs, needless_moves
 from holdfast.chaos.evidence.log_view import (
     COMPLETING,
     NOTHING,
@@ -26,7 +33,7 @@ from holdfast.chaos.evidence.log_view import (
     records_of,
     views,
 )
-from holdfast.chaos.evidence.owned_partitions import ASKS, COOPERATIVE, OwnedPartitions, Partition
+from holdfast.chaos.evidence.owned_partitions import ASKS, OwnedPartitions, Partition
 from holdfast.chaos.evidence.rebalances import rebalances
 from holdfast.chaos.evidence.topics import Sizes, Topics
 from holdfast.chaos.history.happenings import Fields, Happening, Recorded, Role
@@ -41,31 +48,26 @@ _CAUSES: Final = frozenset(
 )
 """What a rebalance is opened for; recorded in the same entry, behind it."""
 
-Owners: TypeAlias = dict[Partition, str]
-"""Each partition's owner, by instance id or else member id."""
-
-
-class Share(NamedTuple):
-    """An assignment."""
-
-    owners: Owners
-    identities: frozenset[str]
-    """The members that could own."""
-
 
 def check(history: Sequence[Happening]) -> Verdict:
     """Find rebalances without a cause, and partitions that moved without need."""
     calls = calls_of(history)
     terms = [each for each in history if isinstance(each, Role) and each.role == "leader"]
     counts: Counter[str] = Counter({"rebalances": 0, "moves judged": 0, "swaps": 0})
+    counts |= Counter({"epochs": 0, "conversions": 0})
     found: list[Violation] = []
     everything = records_of(history)
     for group, records in by_group(everything).items():
         if group:
             own = [call for call in calls if call.group == group]
             found += _rebalances(records, own, terms, counts)
-    found += _moves(everything, counts)
+            found += _told(needless_epochs(records, own, counts))
+    found += [*_moves(everything, counts), *_told(needless_moves(everything, counts))]
     return Verdict(counts, found)
+
+
+def _told(found: Iterable[Needless]) -> Iterator[Violation]:
+    return (Violation(INVARIANT, *each) for each in found)
 
 
 # --- causes ---
@@ -167,6 +169,8 @@ def _cause(
         return True  # the first members of an empty group
     if any(each.kind in _CAUSES for each in entry if each.ordinal > start.ordinal):
         return True
+    if any(each.kind == "GroupConverted" for each in entry if each.ordinal < start.ordinal):
+        return True  # all join again, now as members of a classic group (K-Q12)
     if any(_asks_for_more(before, each) for each in entry):
         return True
     known = {call.request_id for call in calls}
@@ -215,7 +219,7 @@ def _needless(record: Recorded, again: Sequence[str], terms: Sequence[Role]) -> 
 # --- moves ---
 
 
-class _Told(NamedTuple):
+class _Heard(NamedTuple):
     """What an assignor was told when a generation began."""
 
     held: Owners
@@ -224,12 +228,12 @@ class _Told(NamedTuple):
     """The sizes of all topics."""
 
 
-def _told(view: View, owned: OwnedPartitions, topics: Topics) -> _Told:
-    return _Told(_held(view, owned, topics), dict(topics.sizes))
+def _heard(view: View, owned: OwnedPartitions, topics: Topics) -> _Heard:
+    return _Heard(_held(view, owned, topics), dict(topics.sizes))
 
 
 def _moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[Violation]:
-    for each in rebalances(records, _told):
+    for each in rebalances(records, _heard):
         held, sizes = each.begun
         view = each.after
         if "sticky" in view.protocol and _one_wish(view) and sizes == each.topics.sizes:
@@ -238,39 +242,13 @@ def _moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[Violat
 
 
 def _too_many(held: Owners, share: Share, view: View, record: Recorded) -> Iterator[Violation]:
-    moved, least = _moved(held, share, view.protocol), needed(held, share)
-    if moved > least:
+    count, least = moved(held, share, view.protocol), needed(held, share)
+    if count > least:
         what = (
-            f"group {record.group!r}, generation {view.generation}: {moved} partitions "
+            f"group {record.group!r}, generation {view.generation}: {count} partitions "
             f"moved between members that stayed, {least} had to"
         )
         yield Violation(INVARIANT, record.at_us, what)
-
-
-def _moved(held: Owners, share: Share, protocol: str) -> int:
-    """Count the partitions that leave their owners.
-
-    A cooperative assignor takes them in a first rebalance, in which they have no owner, and gives
-    them to others in the second (KIP-429): so they are counted in the first.
-    """
-    taken = None if COOPERATIVE in protocol else ""
-    new = {each: share.owners.get(each, taken) for each in held}
-    return sum(1 for each, owner in held.items() if new[each] not in {owner, ""})
-
-
-def needed(held: Owners, share: Share) -> int:
-    """Return how many partitions must leave their owners at least, for balance within one.
-
-    As many members as there are partitions left over may have one more than the rest; that costs
-    least when it is those who have most.
-    """
-    if not share.identities:
-        return 0
-    total = len(share.owners.keys() | held.keys())  # what is held back now is shared out later
-    floor, over = divmod(total, len(share.identities))
-    loads = sorted(Counter(held.values()).values(), reverse=True)
-    caps = [floor + 1] * over + [floor] * max(0, len(loads) - over)
-    return sum(max(0, load - cap) for load, cap in zip(loads, caps, strict=False))
 
 
 def _share(before: View, after: View) -> Share:

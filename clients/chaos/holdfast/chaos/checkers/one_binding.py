@@ -1,6 +1,8 @@
 """INV-4: at most one live binding per (group, instance id); a fenced member id never comes back.
 
-A scan of the log, record by record (KIP-345, S12), and of what DescribeGroups answered.
+A scan of the log, record by record (KIP-345, S12), and of what DescribeGroups answered. Members of
+the heartbeat protocol make their ids themselves and come back under them; there an id that is a
+member's is not given to a second one.
 """
 
 from __future__ import annotations
@@ -16,23 +18,31 @@ from holdfast.chaos.history.happenings import Happening, Recorded
 
 INVARIANT: Final = "I4"
 
-_BINDS: Final = {"MemberJoined": "member_id", "StaticMemberReplaced": "new_member_id"}
+_BINDS: Final = {
+    "MemberJoined": "member_id",
+    "MemberSubscribed": "member_id",
+    "StaticMemberReplaced": "new_member_id",
+}
 
 
 def check(history: Sequence[Happening]) -> Verdict:
     """Find instances with two member ids, and member ids with two lives."""
     records = records_of(history)
     described = [call for call in calls_of(history) if call.op == "DescribeGroups" and call.ok]
-    bindings = sum(1 for each in records if each.kind in _BINDS and each.fields.get("instance_id"))
+    bindings = sum(1 for each in records if _binds(each) and each.fields.get("instance_id"))
     found = [*_log(records), *_answers(described)]
     return Verdict({"bindings": bindings, "descriptions": len(described)}, found)
+
+
+def _binds(record: Recorded) -> bool:
+    return record.kind in _BINDS and record.fields.get("joined", True)
 
 
 def _log(records: Iterable[Recorded]) -> Iterator[Violation]:
     for group, own in by_group(records).items():
         used: set[str] = set()
         for before, record, after in views(own):
-            if record.kind in _BINDS:
+            if _binds(record):
                 yield from _bound(group, before, record, used)
                 used.add(record.fields[_BINDS[record.kind]])
             for instance_id, count in _instances(after).items():
@@ -49,7 +59,7 @@ def _bound(group: str, before: View, record: Recorded, used: set[str]) -> Iterat
     """Find a binding of a used member id, and a swap that does not replace the bound member."""
     fields = record.fields
     member_id = fields[_BINDS[record.kind]]
-    if member_id in used:
+    if member_id in (before.members if before.is_consumer else used):
         what = f"member id {member_id} of {group!r} is used a second time at index {record.index}"
         yield Violation(INVARIANT, record.at_us, what)
     if record.kind != "StaticMemberReplaced":

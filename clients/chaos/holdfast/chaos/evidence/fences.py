@@ -1,16 +1,20 @@
 """When each member id was fenced in its group, by the log, and by when that can be known.
 
-Without a log only swaps are found, by what was granted. Knows no invariant.
+A member of the heartbeat protocol makes its id itself and comes back under it, so an id may have
+more than one life, and as many fences. Without a log only swaps are found, by what was granted.
+Knows no invariant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
+from holdfast.chaos.evidence.calls import NEVER
 from holdfast.chaos.evidence.commits import commits_of, is_exact
 from holdfast.chaos.evidence.log_view import REMOVALS, TOKEN_SPAN, records_of, removed_by
-from holdfast.chaos.history.happenings import Granted, Happening
+from holdfast.chaos.history.happenings import Granted, Happening, Recorded
 
 
 class Fence(NamedTuple):
@@ -26,39 +30,70 @@ class Fence(NamedTuple):
     """The commit was surely earlier; NEVER: nothing proves it."""
     kind: str
     """The name of the event that ended it."""
+    again_us: int = NEVER
+    """When the same id became a member once more, at the earliest; NEVER: it did not."""
+    again_index: int = NEVER
+    """By which entry."""
+
+    def ends(self, token: int) -> bool:
+        """Return whether what was granted under this token ended with this life at the latest."""
+        return self.again_us == NEVER or token % TOKEN_SPAN <= self.index
+
+
+Fences: TypeAlias = Mapping[tuple[str, str], Sequence[Fence]]
+"""The ends of each member id, by (group, member id), in the order of the log."""
 
 
 EVERY_FENCE: Final = frozenset(
     {*REMOVALS, "InstanceReleased", "StaticMemberReplaced", "GenerationStarted"}
 )
+_RETURNS: Final = frozenset({"MemberSubscribed", "MemberAdvanced"})
 NOT_LEASES: Final = frozenset({"StaticMemberReplaced", "MembersRemoved"})
 """What takes ownership away at once, without waiting for a lease (S12)."""
 
 
-def fences(
-    history: Sequence[Happening], kinds: Iterable[str] = EVERY_FENCE
-) -> dict[tuple[str, str], Fence]:
-    """Find the fenced member ids, by (group, member id)."""
-    found: dict[tuple[str, str], Fence] = {}
+def fences(history: Sequence[Happening], kinds: Iterable[str] = EVERY_FENCE) -> Fences:
+    """Find the ends of member ids."""
+    found: dict[tuple[str, str], list[Fence]] = defaultdict(list)
     wanted, records = frozenset(kinds), records_of(history)
     if not records:
         return _fences_by_grants(history)
     exact = is_exact(history)
     commits = commits_of(history)
     for record in records:
+        if record.kind in _RETURNS:
+            _live_again(found.get((record.group, record.fields["member_id"]), []), record)
         if record.kind not in wanted:
             continue
         proved_us = commits.proved_by(record.index)
         by_us = min(proved_us, record.at_us) if exact else proved_us
         fence = Fence(record.index, min(record.at_us, by_us), by_us, record.kind)
         for member_id in removed_by(record.kind, record.fields):
-            found.setdefault((record.group, member_id), fence)
+            known = found[record.group, member_id]
+            if not known or known[-1].again_us != NEVER:
+                known.append(fence)
     return found
 
 
-def _fences_by_grants(history: Iterable[Happening]) -> dict[tuple[str, str], Fence]:
+def _live_again(ended: list[Fence], record: Recorded) -> None:
+    """Begin another life: a member joins anew, or one that had said that it stops comes back."""
+    if not ended or ended[-1].again_us != NEVER:
+        return
+    if record.fields.get("joined") or ended[-1].kind == "InstanceReleased":
+        ended[-1] = ended[-1]._replace(again_us=record.at_us, again_index=record.index)
+
+
+def fence_of_right(fenced: Fences, group: str, member_id: str, token: int) -> Fence | None:
+    """Return the end of the life in which a member was granted something; None: it has not ended.
+
+    A grant that came after an end is of the next life.
+    """
+    return next((each for each in fenced.get((group, member_id), ()) if each.ends(token)), None)
+
+
+def _fences_by_grants(history: Iterable[Happening]) -> Fences:
     """Find swaps without a log: an instance is granted to another member id (S12)."""
-    found: dict[tuple[str, str], Fence] = {}
+    found: dict[tuple[str, str], list[Fence]] = {}
     holders: dict[tuple[str, str], Granted] = {}
     for each in history:
         if not isinstance(each, Granted) or not each.instance_id:
@@ -69,5 +104,5 @@ def _fences_by_grants(history: Iterable[Happening]) -> dict[tuple[str, str], Fen
             if each.member_id != before.member_id:
                 index = each.token % TOKEN_SPAN
                 fence = Fence(index, each.at_us, each.at_us, "StaticMemberReplaced")
-                found.setdefault((each.group, before.member_id), fence)
+                found.setdefault((each.group, before.member_id), [fence])
     return found

@@ -15,7 +15,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from holdfast.chaos.evidence.calls import NEVER, Call
-from holdfast.chaos.evidence.log_view import NOTHING, View, place, seconds, views
+from holdfast.chaos.evidence.heartbeat_group import RELEASED, Standing
+from holdfast.chaos.evidence.log_view import (
+    NOTHING,
+    TOKEN_SPAN,
+    View,
+    place,
+    seconds,
+    views,
+)
 from holdfast.chaos.history.happenings import Recorded
 
 Fits = Callable[[View], bool]
@@ -150,9 +158,16 @@ def _joined(call: Call) -> Fits:
     member_id, generation = call.result.get("member_id"), call.result.get("generation")
 
     def fits(view: View) -> bool:
-        return member_id in view.members and view.generation == generation
+        return member_id in view.members and _generation(view, member_id) == generation
 
     return fits
+
+
+def _generation(view: View, member_id: Any) -> int:  # noqa: ANN401 - as the history has it
+    """Return the generation that a member is in: its own epoch, in the heartbeat protocol."""
+    if view.beats is None:
+        return view.generation
+    return view.beats.standings.get(member_id, Standing()).epoch
 
 
 def _synced(call: Call) -> Fits:
@@ -163,9 +178,15 @@ def _synced(call: Call) -> Fits:
     def fits(view: View) -> bool:
         if not named(view):
             return False
-        return partitions is None or set(view.assigned.get(call.member_id, ())) == partitions
+        return partitions is None or _owned(view, call.member_id) == partitions
 
     return fits
+
+
+def _owned(view: View, member_id: str) -> set[tuple[str, int]]:
+    if view.beats is None:
+        return set(view.assigned.get(member_id, ()))
+    return set(view.beats.standings.get(member_id, Standing()).owned)
 
 
 def _named(call: Call) -> Fits:
@@ -177,7 +198,48 @@ def _named(call: Call) -> Fits:
     generation: Any = None if asked.get("release") else asked.get("generation")
 
     def fits(view: View) -> bool:
-        return call.member_id in view.members and generation in {None, view.generation}
+        known = call.member_id in view.members
+        return known and generation in {None, _generation(view, call.member_id)}
+
+    return fits
+
+
+def _beaten(call: Call) -> Fits:
+    """Check the epoch that a heartbeat is answered, and what it assigns, each with its token."""
+    epoch = int(call.result.get("generation", 0))
+    told = call.result.get("grants")
+    grants = (
+        None if told is None else {(t, number): token % TOKEN_SPAN for t, number, token in told}
+    )
+
+    def fits(view: View) -> bool:
+        standings = view.beats.standings if view.beats is not None else {}
+        standing = standings.get(call.member_id)
+        if standing is None or epoch == RELEASED:
+            return epoch < 0
+        owned = {name: grant.index for name, grant in standing.owned.items()}
+        return bool(standing.epoch == epoch and (grants is None or grants == owned))
+
+    return fits
+
+
+def _told_of_beats(call: Call) -> Fits:
+    """Check what is described of a group of the heartbeat protocol."""
+    result = call.result
+    members = {tuple(each) for each in result.get("members", ())}
+
+    def fits(view: View) -> bool:
+        beats = view.beats
+        if beats is None or result.get("state") != view.state:
+            return False
+        known = {
+            (each.member_id, each.instance_id, beats.standings[each.member_id].epoch)
+            for each in view.members.values()
+            if each.member_id in beats.standings
+        }
+        epochs = (view.generation, beats.target_epoch)
+        told = (result.get("generation"), result.get("target_epoch"))
+        return bool(known == members and epochs == told)
 
     return fits
 
@@ -187,6 +249,8 @@ _READS: Final[dict[str, Callable[[Call], Fits]]] = {
     "JoinGroup": _joined,
     "SyncGroup": _synced,
     "Heartbeat": _named,
+    "ConsumerGroupHeartbeat": _beaten,
+    "ConsumerGroupDescribe": _told_of_beats,
 }
 
 

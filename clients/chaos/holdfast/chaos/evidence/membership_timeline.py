@@ -1,4 +1,4 @@
-"""The members and generation of each group, at a position of the log or during a time.
+"""The members, generation and epochs of each group, at a position of the log or during a time.
 
 A call that does not touch the log (a heartbeat) has no position: all that is known is that the node
 looked at the group between the call and its answer. Knows no invariant.
@@ -16,7 +16,7 @@ from holdfast.chaos.history.happenings import Happening, Recorded
 
 
 class MembershipTimeline:
-    """One group along its records; only changes of members and generation are kept.
+    """One group along its records; only changes of members, generation and epochs are kept.
 
     A leader may act by a view from when its record was committed, as far as is known, until the
     next one surely was (`Fence` says the same of member ids).
@@ -29,7 +29,8 @@ class MembershipTimeline:
         self._from_us: list[int] = [0]
         self._over_us: list[int] = []
         for before, record, after in views(records):
-            if (before.generation, before.members) == (after.generation, after.members):
+            same = (before.generation, before.members) == (after.generation, after.members)
+            if same and before.beats is after.beats:
                 continue
             proved_us = commits.proved_by(record.index)
             over_us = min(proved_us, record.at_us) if exact else proved_us

@@ -10,10 +10,10 @@ not leases (S12). Knows no invariant.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from holdfast.chaos.evidence.calls import NEVER
-from holdfast.chaos.evidence.fences import NOT_LEASES, Fence, fences
+from holdfast.chaos.evidence.fences import NOT_LEASES, fence_of_right, fences
 from holdfast.chaos.history.happenings import Granted, Happening, Renewed, Surrendered
 
 Holder: TypeAlias = tuple[str, str, str]
@@ -21,8 +21,6 @@ Holder: TypeAlias = tuple[str, str, str]
 
 _Share: TypeAlias = tuple[str, int, int]
 """Topic, number and token."""
-
-_UNFENCED: Final = Fence(0, NEVER, NEVER, "")
 
 
 class Right(NamedTuple):
@@ -40,7 +38,8 @@ def rights(history: Sequence[Happening]) -> Iterator[Right]:
     """Return every interval in which a member might act."""
     fenced = fences(history, NOT_LEASES)
     for right in _granted(history):
-        cut_us = min(right.end_us, fenced.get(right.holder[1:], _UNFENCED).from_us)
+        fence = fence_of_right(fenced, *right.holder[1:], right.token)
+        cut_us = right.end_us if fence is None else min(right.end_us, fence.from_us)
         if right.start_us < cut_us:
             yield right._replace(end_us=cut_us)
 

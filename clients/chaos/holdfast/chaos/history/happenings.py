@@ -8,17 +8,24 @@ disk is in `jsonl`. Knows no checker, no network and no cluster.
 Calls have the contract's names (`JoinGroup`, `OffsetCommit`, ...) and these keys, as far as the
 request or answer has them; a value is what JSON can hold:
 
+A heartbeat of the heartbeat protocol is one call of it (KIP-848), and has its member epoch as
+`generation`: none (0) to join, -1 to leave, -2 to stop, with `release`, while its place is kept.
+
 - arguments: `request_id`, `member_id`, `instance_id`, `generation`, `session_timeout_ms`,
-  `rebalance_timeout_ms`; JoinGroup `topics` ([name]); LeaveGroup and RemoveMembers `members`
+  `rebalance_timeout_ms`; JoinGroup `topics` ([name]); ConsumerGroupHeartbeat `topics` and `owned`
+  ([[topic, partition]]), if it says them; LeaveGroup and RemoveMembers `members`
   ([[member id, instance id]]); OffsetCommit `offsets` ([[topic, partition, offset]]); OffsetFetch
   and OffsetDelete `partitions` ([[topic, partition]]); reads `stale_ok`; Heartbeat `release`;
   `duplicate`: true for a repetition of an earlier call with the same request id.
 - result: `position` ([index, ordinal]), `member_id`, `generation`, `token`, `session_timeout_ms`,
-  `rebalance_timeout_ms`; JoinGroup `leader`; SyncGroup `partitions`; OffsetFetch `offsets`
+  `rebalance_timeout_ms`; JoinGroup `leader`; SyncGroup `partitions`; ConsumerGroupHeartbeat, if it
+  assigns, `grants` ([[topic, partition, token]]); OffsetFetch `offsets`
   ([[topic, partition, offset]], -1: none); OffsetCommit and OffsetDelete `errors` ([[topic,
   partition, error]], only those that were refused); RemoveMembers and LeaveGroup `errors`
   ([[member id, instance id, error]]); DescribeGroups, for its one group: `state`, `generation`,
-  `members` ([[member id, instance id]]), `version`; a stale read its `index`.
+  `members` ([[member id, instance id]]), `version`; ConsumerGroupDescribe, for its one group:
+  `state`, `generation` (the group epoch), `target_epoch`, `members` ([[member id, instance id,
+  epoch]]); a stale read its `index`.
 """
 
 from __future__ import annotations

@@ -19,20 +19,27 @@ from holdfast.v1.errors_pb2 import ERROR_CODE_NONE, ErrorCode
 Outcome: TypeAlias = Literal["ok", "rejected", "not-applied", "unknown"]
 
 OPERATIONS: Final = frozenset({
-    "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch",
-    "OffsetDelete", "DescribeGroups", "DeleteGroups", "RemoveMembers", "TriggerRebalance",
-    "CreateTopics",
+    "JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat", "LeaveGroup",
+    "OffsetCommit", "OffsetFetch", "OffsetDelete",
+    "DescribeGroups", "ConsumerGroupDescribe", "DeleteGroups", "RemoveMembers",
+    "TriggerRebalance", "CreateTopics",
 })  # fmt: skip
 """Calls that a checker can say something about; looking for the leader is none."""
 
 _PLAIN: Final = (
     ("member_id", "member_id"),
     ("group_instance_id", "instance_id"),
+    ("instance_id", "instance_id"),
     ("generation_id", "generation"),
+    ("member_epoch", "generation"),
     ("generation_id_or_member_epoch", "generation"),
     ("session_timeout_ms", "session_timeout_ms"),
     ("rebalance_timeout_ms", "rebalance_timeout_ms"),
 )
+
+
+_STOPS: Final = -2
+"""The epoch by which a static member says that its process stops for a while (K-N2)."""
 
 
 class Answer(NamedTuple):
@@ -55,6 +62,8 @@ def group_of(request: Any) -> str:  # noqa: ANN401 - any request of the contract
             return str(request.groups[0].group_id) if request.groups else ""
         case admin_pb2.DescribeGroupsRequest():
             return str(request.groups[0]) if request.groups else ""
+        case admin_pb2.ConsumerGroupDescribeRequest():
+            return str(request.group_ids[0]) if request.group_ids else ""
         case admin_pb2.DeleteGroupsRequest():
             return str(request.groups_names[0]) if request.groups_names else ""
         case _:
@@ -80,6 +89,8 @@ def _particular(request: Any) -> Fields:  # noqa: ANN401 - any request of the co
             return {"topics": _topics_of(request)}
         case group_pb2.HeartbeatRequest():
             return {"release": True} if request.holdfast.release else {}
+        case group_pb2.ConsumerGroupHeartbeatRequest():
+            return _said(request)
         case group_pb2.LeaveGroupRequest() | admin_pb2.RemoveMembersRequest():
             named = [[member.member_id, member.group_instance_id] for member in request.members]
             return {"members": named}
@@ -100,6 +111,20 @@ def _particular(request: Any) -> Fields:  # noqa: ANN401 - any request of the co
             return {"partitions": rows, "stale_ok": request.holdfast.stale_ok}
         case _:
             return {}
+
+
+def _said(request: group_pb2.ConsumerGroupHeartbeatRequest) -> Fields:
+    """Return what a heartbeat says beyond who it is from; what it leaves out is as before."""
+    said: Fields = {"release": True} if request.member_epoch == _STOPS else {}
+    if request.HasField("subscribed_topic_names"):
+        said["topics"] = list(request.subscribed_topic_names.names)
+    if request.HasField("topic_partitions"):
+        said["owned"] = [
+            [each.topic, number]
+            for each in request.topic_partitions.topic_partitions
+            for number in each.partitions
+        ]
+    return said
 
 
 def _topics_of(request: group_pb2.JoinGroupRequest) -> list[str]:
@@ -143,7 +168,7 @@ def _code_of(response: Any) -> int:  # noqa: ANN401 - any response of the contra
             return codes[0] if codes and all(codes) else ERROR_CODE_NONE
         case offset_pb2.OffsetFetchResponse():
             return response.groups[0].error_code if response.groups else ERROR_CODE_NONE
-        case admin_pb2.DescribeGroupsResponse():
+        case admin_pb2.DescribeGroupsResponse() | admin_pb2.ConsumerGroupDescribeResponse():
             return response.groups[0].error_code if response.groups else ERROR_CODE_NONE
         case _:
             return int(getattr(response, "error_code", ERROR_CODE_NONE))
@@ -154,6 +179,8 @@ def _result_of(response: Any) -> Fields:  # noqa: ANN401 - any response of the c
         case group_pb2.JoinGroupResponse():
             named: Fields = {"member_id": response.member_id, "leader": response.leader}
             return {**named, "generation": response.generation_id}
+        case group_pb2.ConsumerGroupHeartbeatResponse():
+            return _beaten(response)
         case group_pb2.SyncGroupResponse():
             return {"partitions": partitions_of(response.assignment)}
         case offset_pb2.OffsetFetchResponse():
@@ -164,10 +191,22 @@ def _result_of(response: Any) -> Fields:  # noqa: ANN401 - any response of the c
             refused = [m for m in response.members if m.error_code != ERROR_CODE_NONE]
             rows = [[m.member_id, m.group_instance_id, name_of(m.error_code)] for m in refused]
             return {"errors": rows}
-        case admin_pb2.DescribeGroupsResponse() if response.groups:
-            return _described(response.groups[0])
+        case admin_pb2.DescribeGroupsResponse() | admin_pb2.ConsumerGroupDescribeResponse():
+            return _described(response.groups[0]) if response.groups else {}
         case _:
             return {}
+
+
+def _beaten(response: group_pb2.ConsumerGroupHeartbeatResponse) -> Fields:
+    """Return the epoch that an answer tells, and what it assigns, each with its token."""
+    told: Fields = {"member_id": response.member_id, "generation": response.member_epoch}
+    if response.HasField("assignment"):
+        told["grants"] = [
+            [each.topic, number, token]
+            for each in response.holdfast.partition_tokens
+            for number, token in zip(each.partitions, each.fencing_tokens, strict=True)
+        ]
+    return told
 
 
 def _fetched(response: offset_pb2.OffsetFetchResponse) -> list[list[Any]]:
@@ -188,7 +227,11 @@ def _refused(response: offset_pb2.OffsetCommitResponse) -> list[list[Any]]:
     ]
 
 
-def _described(group: admin_pb2.DescribedGroup) -> Fields:
+def _described(
+    group: admin_pb2.DescribedGroup | admin_pb2.ConsumerGroupDescribedGroup,
+) -> Fields:
+    if isinstance(group, admin_pb2.ConsumerGroupDescribedGroup):
+        return _described_beats(group)
     members = [[member.member_id, member.group_instance_id] for member in group.members]
     extras = group.holdfast
     return {
@@ -196,6 +239,16 @@ def _described(group: admin_pb2.DescribedGroup) -> Fields:
         "generation": extras.generation_id,
         "members": members,
         "version": extras.version,
+    }
+
+
+def _described_beats(group: admin_pb2.ConsumerGroupDescribedGroup) -> Fields:
+    members = [[each.member_id, each.instance_id, each.member_epoch] for each in group.members]
+    return {
+        "state": group.group_state,
+        "generation": group.group_epoch,
+        "target_epoch": group.assignment_epoch,
+        "members": members,
     }
 
 

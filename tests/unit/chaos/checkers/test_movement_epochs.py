@@ -1,0 +1,74 @@
+"""INV-9: epochs that nothing asked for, and moves of the heartbeat protocol."""
+
+from __future__ import annotations
+
+from holdfast.coordinator.model.consumer_events import ConvertedMember, GroupConverted
+from holdfast.coordinator.model.events import (
+    InstanceReleased,
+    MembersLeft,
+    PartitionsAdded,
+    TopicSize,
+)
+from unit.chaos.scribe import (
+    Scribe,
+    advanced,
+    of_t,
+    raised,
+    returned,
+    settled,
+    subscribed,
+    target,
+    whats,
+)
+
+
+def test_inv_9_a_bounce_raises_no_epoch() -> None:
+    s, _ = settled()
+    s.entry(InstanceReleased("b", "b.1"))
+    s.entry(returned("b.1", "b.2"), advanced("b.2", 2))
+    assert s.judged("I9").violations == []
+
+    s.entry(InstanceReleased("b", "b.2"))
+    s.entry(returned("b.2", "b.3"), raised(3, "joined"))
+
+    assert "raised its epoch to 3 at index 7 for 'joined'" in whats(s.judged("I9"))
+
+
+def test_inv_9_an_epoch_for_topics_that_are_as_before_is_found() -> None:
+    s, _ = settled()
+    s.entry(PartitionsAdded((TopicSize("t", 5),)), group="")
+    s.entry(raised(3, "topics", b"other"))
+    assert s.judged("I9").violations == []
+
+    s.entry(raised(4, "topics", b"other"))
+
+    assert "for 'topics', and nothing of the kind had happened" in whats(s.judged("I9"))
+
+
+def test_inv_9_a_target_of_the_same_members_that_moves_is_found() -> None:
+    """Whatever the assignor: nothing has changed that it is computed from."""
+    s, _ = settled()
+    s.call("TriggerRebalance", "operator")
+    s.entry(raised(3, "asked"), target(3, {"a": [0, 2], "b.1": [1, 3]}))
+
+    assert "2 partitions moved between members that stayed, 0 had to" in whats(s.judged("I9"))
+
+
+def test_inv_9_a_conversion_that_takes_something_is_found() -> None:
+    s = Scribe()
+    s.create()
+    s.stable({"a": [0, 1]})
+    s.entry(GroupConverted("consumer", 1, (ConvertedMember("a", ("t",), of_t([0])),)))
+
+    assert "a of 'g' lost t/1" in whats(s.judged("I9"))
+
+
+def test_inv_9_a_converted_group_has_not_looked_at_topics_yet() -> None:
+    """It has been of this type before, and the same topics: its first heartbeat finds them anew."""
+    s, _ = settled()
+    s.entry(MembersLeft(("a", "b.1"), ""), raised(3, "left"))
+    s.entry(GroupConverted("classic", 0, ()))
+    s.entry(GroupConverted("consumer", 1, ()))
+    s.entry(subscribed("c"), raised(2, "topics", b"d"))
+
+    assert s.judged("I9").violations == []

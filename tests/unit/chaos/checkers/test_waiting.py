@@ -1,0 +1,67 @@
+"""INV-17: what is waited for too long, and what only takes its time."""
+
+from __future__ import annotations
+
+from unit.chaos.scribe import (
+    REBALANCE_MS,
+    SESSION_MS,
+    Scribe,
+    advanced,
+    raised,
+    settled,
+    target,
+    topic,
+    whats,
+)
+
+
+def heard(s: Scribe, milliseconds: float) -> None:
+    """Let time pass while a and b.1 are heard."""
+    for _ in range(round(milliseconds / SESSION_MS * 2)):
+        s.beat("w1", "a", 2)
+        s.beat("w2", "b.1", 2)
+        s.wait(SESSION_MS / 2)
+
+
+def test_inv_17_what_is_asked_back_for_ever_is_found() -> None:
+    s, _ = settled()
+    heard(s, SESSION_MS)
+    s.entry(raised(3, "asked"), target(3, {"a": [0], "b.1": [1, 2, 3]}))
+    s.entry(advanced("a", 2, asked_back=(1,)))
+    heard(s, REBALANCE_MS * 0.9)
+    assert s.judged("I17").violations == []
+
+    heard(s, REBALANCE_MS * 0.5)
+
+    assert "for what is asked back of a t/1" in whats(s.judged("I17"))
+
+
+def test_inv_17_an_epoch_without_a_target_is_found() -> None:
+    s, _ = settled()
+    heard(s, SESSION_MS)
+    s.entry(raised(3, "asked"))
+    heard(s, SESSION_MS * 2)
+
+    assert "for a target of its epoch" in whats(s.judged("I17"))
+
+
+def test_inv_17_a_free_partition_that_nobody_takes_is_found() -> None:
+    s, _ = settled()
+    heard(s, SESSION_MS)
+    s.entry(topic(5), group="")
+    s.entry(raised(3, "topics", b"other"), target(3, {"a": [0, 1, 4]}))
+    s.entry(advanced("a", 3, waiting=True), advanced("b.1", 3))
+    heard(s, SESSION_MS * 3)
+
+    assert "for what is to be owned by a t/4" in whats(s.judged("I17"))
+
+
+def test_inv_17_a_new_leader_begins_in_full() -> None:
+    s, _ = settled()
+    heard(s, SESSION_MS)
+    s.entry(raised(3, "asked"))
+    heard(s, SESSION_MS)
+    s.lead("n2")
+    heard(s, SESSION_MS)
+
+    assert s.judged("I17").violations == []

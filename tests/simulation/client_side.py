@@ -18,6 +18,7 @@ from simulation.server_side import END, ServerCall, SimServer, Status
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator
 
+    from simulation.beats import Meddler
     from simulation.process import Process
     from simulation.server_side import Trailing
     from simulation.wire import Wire
@@ -44,6 +45,7 @@ class Net(Protocol):
     wire: Wire
     observer: Observer
     lines: list[Line]
+    beats: Meddler
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -64,7 +66,7 @@ class Line:
 
     def __init__(self, net: Net, client: Process, server: SimServer) -> None:
         self._there, self._back = net.wire.both(client.machine, server.machine)
-        self.client, self.server = client, server
+        self.client, self.server, self.net = client, server, net
         server.accepted += 1
         self.peer = f"ipv4:127.0.0.1:{50_000 + server.accepted}"
         self.is_up = True
@@ -158,7 +160,9 @@ class Call:
             lambda status: line.to_client(self._end, status),
         )
         raw = None if self._request is None else self._method.encode(self._request)
-        line.to_server(self.at_server.begin, raw)
+        self._metadata = metadata
+        if self._passes(self._request):
+            line.to_server(self.at_server.begin, raw)
         if timeout is not None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(timeout, 0.001), self._late, timeout)
@@ -224,7 +228,18 @@ class Call:
         if self._done.done() or self._line is None:
             raise asyncio.InvalidStateError("the call has ended")
         self._parts.wrote(message)
+        if isinstance(message, group_pb2.SessionRequest):
+            message = self._meddled(message)
         self._line.to_server(self.at_server.put, self._method.encode(message))
+
+    def _passes(self, request: Any) -> bool:  # noqa: ANN401 - any request
+        net = self._line.net if self._line is not None else None
+        return net is None or net.beats.passes(self._line, request, self._metadata, net.observer)  # type: ignore[arg-type]  # a line
+
+    def _meddled(self, message: group_pb2.SessionRequest) -> group_pb2.SessionRequest:
+        """What of a stream's message goes on as usual."""
+        going = [one for one in message.calls if self._passes(getattr(one, _kind(one)))]
+        return group_pb2.SessionRequest(calls=going, given_up=message.given_up)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self._read()

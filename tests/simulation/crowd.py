@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SECONDS: Final = 1_000_000
 STAY_S: Final = (6.0, 40.0)
 """How long a process is left alone."""
+ROLL_S: Final = (0.0, 6.0)
+"""How long it takes until a slot is rolled, when its group is."""
+ROLLED_S: Final = (0.3, 1.5)
 AWAY_S: Final = (0.3, 9.0)
 """How long a slot stays empty, but for those that come back at once."""
 
@@ -43,8 +46,8 @@ class Slot:
         alive = [member for member in self.members if member.process.alive]
         return alive[-1] if alive else None
 
-    def start(self) -> None:
-        """Start a process here, beside one that still runs, if any."""
+    def start(self, *, alone: bool = False) -> None:
+        """Start a process here, beside one that still runs, if any. `alone`: only that."""
         if not self._crowd.active:
             return
         self._starts += 1
@@ -54,7 +57,16 @@ class Slot:
         self.members.append(
             SimMember(self.plan, process, crowd.recorder, crowd.storage, crowd.addresses())
         )
-        self._later(STAY_S, self._move_on)
+        if not alone:
+            self._later(STAY_S, self._move_on)
+
+    def roll(self) -> None:
+        """Exchange the program here for its next version."""
+        member = self.current
+        if not self._crowd.active or member is None:
+            return
+        member.ask_to_stop("restart")
+        self._later(ROLLED_S, lambda: self.start(alone=True))
 
     def _later(self, between_s: tuple[float, float], act: object) -> None:
         pause_us = round(self.random.uniform(*between_s) * SECONDS)
@@ -117,6 +129,8 @@ class Crowd:
         slot = Slot(self, name, plan, Random(self._random.getrandbits(64)))
         self.slots.append(slot)
         self.schedule.after(slot.random.randint(0, 3 * SECONDS), slot.start)
+        for at_us in plan.population.rolls_us:
+            self.schedule.at(at_us + round(slot.random.uniform(*ROLL_S) * SECONDS), slot.roll)
 
     def removable(self, group: str) -> list[str]:
         """Instance ids of a group, for the operator to choose from."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final, NamedTuple
 
+from simulation.beats import DOUBLED, LATE, LOST
 from simulation.nodes import NAMES
 
 SECONDS: Final = 1_000_000
@@ -71,6 +72,13 @@ CHANGES: Final[dict[str, Kind]] = {
     "remove-node": Kind((2.0, 8.0), ("leader", "leader", "voter", "voter", "learner")),
 }
 """What is asked for where nodes come and go (node_changes.py), and for how long."""
+BEATS: Final[dict[str, Kind]] = {
+    LOST: Kind((1.0, 5.0), _CLIENT, (0.2, 0.9)),
+    LATE: Kind((1.0, 6.0), _CLIENT, (0.2, 0.9)),
+    DOUBLED: Kind((1.0, 6.0), _CLIENT, (0.3, 1.0)),
+}
+"""What becomes of the heartbeats of one machine, of so large a part of them (beats.py)."""
+BEATS_GAP_S: Final = (0.5, 4.0)
 CHANGING: Final = 0.2
 """In how many of the seeds they do, beside all faults."""
 CHANGE_WEIGHTS: Final = (3, 4, 2)
@@ -115,8 +123,18 @@ def changes(seed: int, first: int, begins_us: int, ends_us: int) -> list[Planned
     return planned
 
 
+def beats(seed: int, first: int, begins_us: int, ends_us: int) -> list[Planned]:
+    """Faults of heartbeats, numbered from `first` on. Their chance is their own, as above."""
+    random, at_us = Random(f"{seed} beats"), begins_us
+    planned: list[Planned] = []
+    while at_us < ends_us:
+        planned.append(_one(random, first + len(planned), at_us, random.choice(tuple(BEATS))))
+        at_us += round(random.uniform(*BEATS_GAP_S) * SECONDS)
+    return planned
+
+
 def _one(random: Random, number: int, at_us: int, kind: str) -> Planned:
-    how = KINDS.get(kind) or CHANGES[kind]
+    how = KINDS.get(kind) or CHANGES.get(kind) or BEATS[kind]
     lasts_us = round(random.uniform(*how.lasts_s) * SECONDS)
     target = random.choice(how.targets)
     if target == "client":

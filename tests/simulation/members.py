@@ -8,14 +8,13 @@ after each turn of its loop, so that the history has the truth and not what was 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.chaos.history import happenings as h
 from holdfast.client._session.session_io import Stage
-from holdfast.client._translate.member_settings import DEFAULT_ASSIGNORS
 from holdfast.client.aio import Member
 from holdfast.client.errors import Fenced, HoldfastError, OutcomeUnknown
-from holdfast.coordinator.assignors import CooperativeAssignor
 from simulation.process import running
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.client._session.session_io import Grant, TopicPartition
     from holdfast.client.aio.partition import Partition
+    from simulation.populations import Population
     from simulation.process import Process
     from simulation.recorder import Recorder
     from simulation.storage import OutsideStorage
@@ -31,26 +31,41 @@ STORAGE: Final = "storage"
 COMMIT_TRIES: Final = 4
 
 
+@dataclass(frozen=True, slots=True)
 class MemberPlan:
     """What a member is: its group, its name if it is static, its times."""
 
-    def __init__(
-        self,
-        group: str,
-        topics: tuple[str, ...],
-        instance_id: str | None,
-        session_ms: int,
-        rebalance_ms: int,
-        takeover: str,
-        work_s: float,
-        *,
-        cooperative: bool = False,
-    ) -> None:
-        """`work_s`: about how often it does something with what it owns."""
-        self.group, self.topics, self.instance_id = group, topics, instance_id
-        self.session_ms, self.rebalance_ms = session_ms, rebalance_ms
-        self.takeover, self.work_s = takeover, work_s
-        self.assignors = (CooperativeAssignor(),) if cooperative else DEFAULT_ASSIGNORS
+    group: str
+    topics: tuple[str, ...]
+    instance_id: str | None
+    session_ms: int
+    rebalance_ms: int
+    takeover: str
+    work_s: float
+    """About how often it does something with what it owns."""
+    population: Population
+    slot: int
+    """Its number in its group, from 1."""
+
+    def speaks(self, now_us: int) -> dict[str, Any]:
+        """The arguments of `Member` that depend on the protocol of a process that starts now."""
+        population = self.population
+        if not population.speaks_heartbeats(self.slot, now_us):
+            return {
+                "topics": self.topics,
+                "session_timeout_ms": self.session_ms,
+                "heartbeat_interval_ms": self.session_ms // 6,
+                "topics_refresh_ms": 2_000,
+                "assignors": population.assignors,
+            }
+        chosen: dict[str, Any] = {"protocol": "consumer"}
+        if population.by_pattern:
+            chosen["topic_regex"] = "|".join(self.topics)
+        else:
+            chosen["topics"] = self.topics
+        if population.server_assignor:
+            chosen["server_assignor"] = population.server_assignor
+        return chosen
 
 
 class SimMember:
@@ -77,6 +92,7 @@ class SimMember:
         self._token = 0
         self._revoked_token = 0
         self._offset = 0
+        self._writing: set[asyncio.Future[None]] = set()
         self.error: BaseException | None = None
         process.on_turn = self._look
         process.on_death.append(self._died)
@@ -140,17 +156,14 @@ class SimMember:
         member = self._member = Member(
             self._endpoints,
             group=plan.group,
-            topics=plan.topics,
             instance_id=plan.instance_id,
-            session_timeout_ms=plan.session_ms,
             rebalance_timeout_ms=plan.rebalance_ms,
-            heartbeat_interval_ms=plan.session_ms // 6,
-            topics_refresh_ms=2_000,
             start_timeout_ms=None,  # under faults a cluster may be away for long
-            assignors=plan.assignors,
             takeover=plan.takeover,  # type: ignore[arg-type]  # a Literal
             client_id=self.process.machine,
             on_revoked=self._on_revoked,
+            on_lost=self._on_lost,
+            **plan.speaks(self._recorder.now_us),
         )
         member.start()
         work = asyncio.ensure_future(self._work(member))
@@ -169,6 +182,16 @@ class SimMember:
         slow = self._random.random() < 0.05
         longest_s = self.plan.rebalance_ms / 1000 if slow else 0.2
         await asyncio.sleep(self._random.uniform(0.0, longest_s))
+        await self._writes_are_done()
+
+    async def _on_lost(self, partitions: Sequence[Partition]) -> None:
+        del partitions
+        await self._writes_are_done()
+
+    async def _writes_are_done(self) -> None:
+        """Wait for what is on its way: whoever is next may write under the same token (ADR 49)."""
+        while self._writing:
+            await asyncio.wait(set(self._writing))
 
     # --- work ---
 
@@ -185,11 +208,18 @@ class SimMember:
 
     async def _write(self, partition: Partition) -> None:
         """Check, then write; a pause between the two is what the token is for (S13)."""
-        if not partition.owned:
+        if partition.revoking:
             return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._writing.add(done)
+        done.add_done_callback(self._writing.discard)
         await asyncio.sleep(self._random.uniform(0.0, 0.01))
         write = (self.who, self.plan.group, *partition.name, partition.fencing_token)
-        self._storage.receive(self.process.machine, *write)
+        self._storage.receive(self.process.machine, *write, lambda: self._written(done))
+
+    def _written(self, done: asyncio.Future[None]) -> None:
+        if self.process.alive:
+            self.process.loop.call_soon(done.set_result, None)
 
     async def _commit(self, member: Member, owned: Sequence[Partition]) -> None:
         self._offset += 1

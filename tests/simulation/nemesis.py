@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 from holdfast.chaos.history.happenings import Fault
 from holdfast.raft.api import RaftError
 from holdfast.raft.membership import AddLearner, Change
+from simulation.faults import BEATS
 from simulation.node_changes import VOTERS_MIN
 from simulation.nodes import SimNode, is_member
-from simulation.versions import BUILDS, DOWNGRADE, UPGRADE
+from simulation.versions import BUILDS
 
 if TYPE_CHECKING:
     from simulation.crowd import Slot
@@ -237,8 +238,7 @@ def _set_rate(clock: Clock, rate: float, loops: list[tuple[Process, Mend]]) -> N
 
 def _slow_disk(world: World, fault: Planned, random: Random) -> Result:
     node = _node(world, fault.target, random)
-    slow_us = round(fault.amount * 1e6)
-    node.disk.journal.slowness_us = slow_us
+    node.disk.journal.slowness_us = round(fault.amount * 1e6)
 
     def mend() -> None:
         node.disk.journal.slowness_us = 0
@@ -352,6 +352,11 @@ def _client_pause(world: World, fault: Planned, random: Random) -> Result:
     return f"client:{slot.name}", member.process.resume
 
 
+def _beats(world: World, fault: Planned, random: Random) -> Result:
+    slot = _slot(world, fault.target)
+    return f"client:{slot.name}", world.beats.begin(slot.name, fault.kind, fault.amount, random)
+
+
 def _connections_reset(world: World, fault: Planned, random: Random) -> Result:
     """Every client's connection to a node breaks; nobody knows what its calls came to."""
     node = _node(world, fault.target, random)
@@ -365,8 +370,7 @@ def _quality(field: str) -> Callable[[World, Planned, Random], Result]:
 
     def act(world: World, fault: Planned, random: Random) -> Result:
         del random
-        names = world.names
-        machines = [*names]
+        names, machines = world.names, [*world.names]
         if fault.target == "everybody":
             machines += [slot.name for slot in world.crowd.slots]
         paths = [
@@ -434,11 +438,11 @@ _ACTS: Final[dict[str, Callable[[World, Planned, Random], Result]]] = {
     "snapshot": _snapshot,
     "transfer": _transfer,
     "new-disk": _new_disk,
-    UPGRADE: _exchange,
-    DOWNGRADE: _exchange,
+    **dict.fromkeys(BUILDS, _exchange),
     "client-pause": _client_pause,
     "client-cut": _client_cut,
     "connections-reset": _connections_reset,
+    **dict.fromkeys(BEATS, _beats),
     "pause-then-crash": _pause_then_crash,
     "add-node": _add_node,
     "promote-node": _promote_node,

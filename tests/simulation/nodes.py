@@ -57,6 +57,10 @@ RAFT: Final = Settings(trailing_bytes=8 * 1024, batch_bytes=32 * 1024, chunk_byt
 SETTINGS: Final = (
     SettingChange("group.initial_rebalance_delay_ms", "300"),
     SettingChange("group.min_session_timeout_ms", "500"),
+    SettingChange("group.consumer_min_session_timeout_ms", "500"),
+    SettingChange("group.consumer_session_timeout_ms", "3000"),
+    SettingChange("group.consumer_min_heartbeat_interval_ms", "100"),
+    SettingChange("group.consumer_heartbeat_interval_ms", "500"),
 )
 SNAPSHOT_S: Final = (4.0, 12.0)
 """How often a node takes a snapshot, beside those that the faults ask for."""
@@ -110,13 +114,13 @@ class SimNode:
         random: Random,
         file: Sequence[str],
         *,
-        changing: bool,
+        newest: bool,
     ) -> None:
         """`file`: the nodes that its file names, itself among them.
 
-        `changing`: nodes come and go in this world, so that it begins at the newest level.
+        `newest`: this world begins at the newest level.
         """
-        self.name, self.random, self._changing = name, random, changing
+        self.name, self.random, self._newest = name, random, newest
         self._file = tuple(file)
         self._schedule, self._peers, self.watcher = schedule, peers, watcher
         self.clock = Clock(schedule)
@@ -255,7 +259,7 @@ class SimNode:
         hosted.start()
         self.server = SimServer(process, self.name)
         end.versions = self._versions
-        self.node = (NewestNode if self._changing else SimulatedNode)(
+        self.node = (NewestNode if self._newest else SimulatedNode)(
             config_of(self.name, self._file),
             replica,
             history,
@@ -318,7 +322,7 @@ class SimulatedNode(Node):
 class NewestNode(SimulatedNode):
     """One that begins at the newest level, whatever its peers run: they tell nothing of versions.
 
-    Nodes come and go from level 2 on (ADR 34).
+    Nodes come and go, and groups have the heartbeat protocol, from level 2 on (ADR 34, 49).
     """
 
     def _forming(self) -> FormCluster:

@@ -73,7 +73,7 @@ class Operator:
         group = self._random.choice(self._groups)
         chance = self._random.random()
         if chance < 0.75 or not self.active:
-            await admin.describe_groups(group)
+            await self._describe(admin, group)
         elif chance < 0.85:
             await admin.list_groups()
         elif chance < 0.91:
@@ -84,6 +84,13 @@ class Operator:
             await self._grow(admin)
         else:
             await asyncio.gather(*(self._scratch(admin) for _ in range(SCRATCH_CALLS)))
+
+    async def _describe(self, admin: Admin, group: str) -> None:
+        """By the call of one protocol or the other: which it is of may be changing."""
+        if self._random.random() < 0.5:
+            await admin.describe_groups(group)
+        else:
+            await admin.consumer_group_describe(group)
 
     async def _remove(self, admin: Admin, group: str) -> None:
         """Two members in one call: one event, one rebalance."""

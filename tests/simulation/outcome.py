@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.chaos.checkers import judge
-from holdfast.chaos.history.happenings import Granted, WatchGap
+from holdfast.chaos.history.happenings import Granted, Recorded, WatchGap
 from holdfast.chaos.history.jsonl import line_of
 from simulation import faults as planning
 from simulation import node_rules
 from simulation.pinned import pinned
+from simulation.populations import drawn, has_heartbeats
 from simulation.schedule import US
 from simulation.versions import exchanges, is_mixed
 from simulation.world import Shape, World
@@ -89,8 +90,9 @@ def run_seed(
 
 
 def shape_of(seed: int) -> Shape:
-    """The world of a seed: in some, the nodes are of two versions."""
-    return BUSY._replace(mixed=is_mixed(seed))
+    """The world of a seed: its groups, and in some, nodes of two versions."""
+    mixed = is_mixed(seed)
+    return BUSY._replace(mixed=mixed, kinds=drawn(seed, mixed_versions=mixed))
 
 
 def planned(seed: int, shape: Shape) -> list[Planned]:
@@ -103,6 +105,9 @@ def planned(seed: int, shape: Shape) -> list[Planned]:
     if shape.mixed:
         faults = [fault for fault in faults if fault.kind not in planning.CHANGES]
         faults += exchanges(seed, begins_us, ends_us, len(faults) + 1)
+    if has_heartbeats(shape.kinds):
+        first = max(fault.number for fault in faults) + 1
+        faults += planning.beats(seed, first, begins_us, ends_us)
     return faults
 
 
@@ -169,9 +174,16 @@ def _counts(world: World) -> Counter[str]:
         writes=kinds["Wrote"],
         watched=kinds["Watched"],
         moves=moves_of(history),
+        **_of_heartbeats(history),
         faults=sum(world.nemesis.counts.values()),
         **_of_nodes(world),
     )
+
+
+def _of_heartbeats(history: Iterable[Happening]) -> dict[str, int]:
+    """How often groups of the heartbeat protocol raised their epoch, and groups changed it."""
+    kinds = Counter(each.kind for each in history if isinstance(each, Recorded))
+    return {"epochs": kinds["EpochRaised"], "conversions": kinds["GroupConverted"]}
 
 
 def _of_nodes(world: World) -> dict[str, int]:
@@ -239,7 +251,7 @@ def _complaints(world: World) -> list[Broken]:
 
 
 def _judged(history: Sequence[Happening]) -> list[Broken]:
-    """INV-1 to INV-12; what a checker could not decide is no pass either."""
+    """INV-1 to INV-12 and INV-17; what a checker could not decide is no pass either."""
     judgement = judge(history)
     end_us = history[-1].at_us
     undecided = [Broken("undecided", end_us, sentence) for sentence in judgement.undecided]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from holdfast.chaos.history.happenings import Wrote
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from simulation.recorder import Recorder
     from simulation.wire import Wire
 
@@ -25,9 +27,16 @@ class OutsideStorage:
         self._highest: dict[tuple[str, str, int], int] = {}
 
     def receive(
-        self, machine: str, who: str, group: str, topic: str, partition: int, token: int
+        self,
+        machine: str,
+        who: str,
+        group: str,
+        topic: str,
+        partition: int,
+        token: int,
+        answer: Callable[[], None],
     ) -> None:
-        """A write was sent from there."""
+        """A write was sent from there, which hears an `answer` when it is done."""
 
         def arrive() -> None:
             place = (group, topic, partition)
@@ -36,5 +45,6 @@ class OutsideStorage:
                 self._highest[place] = token
             now_us = self._recorder.now_us
             self._recorder.add(Wrote(now_us, who, group, topic, partition, token, accepted))
+            self._wire.path(MACHINE, machine).stream(answer)
 
         self._wire.path(machine, MACHINE).stream(arrive)

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from simulation.faults import CHANGES
+from simulation.faults import BEATS, CHANGES
 from simulation.outcome import BUSY, run_seed
 from simulation.run import WORKERS, run_one
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CHANGING = 11
 """A seed in which nodes come and go."""
 SEEDS = (1, 2, 3, CHANGING)
+MANY_EPOCHS = 10
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def results() -> dict[int, SeedResult]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_broken(results: dict[int, SeedResult], seed: int) -> None:
-    """INV-1 to INV-12, INV-15, INV-16, no alarm, and nothing raised where nobody handles it."""
+    """INV-1 to INV-12, INV-15 to INV-17, no alarm, and nothing raised where nobody handles it."""
     violations = results[seed].violations
 
     assert not violations, f"./dev sim --seed {seed}: {violations[0]}"
@@ -79,6 +80,17 @@ def test_a_cooperative_group_works_on_while_partitions_move(
     Not in every seed: in some all partitions of that group move, or none is kept beside a new one.
     """
     assert any(result.counts["kept"] > 0 for result in results.values())
+
+
+def test_groups_of_the_heartbeat_protocol_live_and_are_converted(
+    results: dict[int, SeedResult],
+) -> None:
+    """KIP-848: in some of the seeds; with heartbeats that are lost, late and doubled there."""
+    beating = [result for result in results.values() if result.counts["epochs"] >= MANY_EPOCHS]
+
+    assert len(beating) >= 2
+    assert all(result.faults.keys() >= BEATS.keys() for result in beating)
+    assert sum(result.counts["conversions"] for result in beating) >= 2
 
 
 def test_there_are_elections(results: dict[int, SeedResult]) -> None:

@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.chaos.history import happenings as h
+from simulation.beats import Meddler
 from simulation.channel import SimChannel
 from simulation.crowd import Crowd
 from simulation.faults import CHANGES, changes_nodes
@@ -20,6 +21,7 @@ from simulation.node_changes import Arrival, NodeChanges
 from simulation.nodes import MACHINES, NAMES, SimNode, address_of
 from simulation.operators import LogWatcher, OffsetReader, Operator, Upgrader
 from simulation.peers import Peers
+from simulation.populations import Population, drawn, has_heartbeats
 from simulation.process import Clock, Process, running
 from simulation.recorder import Recorder
 from simulation.schedule import US, Schedule
@@ -51,10 +53,11 @@ CALM_US: Final = 5 * US
 class Shape(NamedTuple):
     """How large a world is. `fault_s`: when faults may happen, in seconds from the beginning.
 
-    `mixed`: its nodes are of two versions at first, and an operator wants the upgrade's end.
+    `kinds`: of its groups (populations.py); none: as the seed draws them. `mixed`: its nodes are of
+    two versions at first, and an operator wants the upgrade's end.
     """
 
-    groups: int = 3
+    kinds: tuple[str, ...] = ()
     slots: int = 4
     fault_s: tuple[float, float] = (4.0, 54.0)
     busy: bool = True
@@ -65,17 +68,20 @@ class World:
     """Everything of one run."""
 
     def __init__(self, seed: int, faults: list[Planned], shape: Shape) -> None:
-        self.seed, self.shape = seed, shape
+        kinds = shape.kinds or drawn(seed, mixed_versions=shape.mixed)
+        self.seed, self.shape = seed, shape._replace(kinds=kinds)
         self.random = Random(f"{seed} world")
         self.schedule = Schedule()
         self.recorder = Recorder(self.schedule)
         self.observer: Observer = self.recorder
         self.wire = Wire(self.schedule, str(seed))
+        self.beats = Meddler(self.schedule)
         self.lines: list[Line] = []
         self._processes: dict[str, Process] = {}
         self._peers = Peers(self.schedule, self.wire, self._chance("peers"))
         planned = any(fault.kind in CHANGES for fault in faults)
-        self._changing = not shape.mixed and (planned or changes_nodes(seed))
+        wants_newest = planned or changes_nodes(seed) or has_heartbeats(kinds)
+        self._newest = not shape.mixed and wants_newest
         self.changes = NodeChanges(self)
         self.nodes: dict[str, SimNode] = {}
         """All that there ever were, also those that were removed."""
@@ -95,10 +101,8 @@ class World:
     # --- the nodes ---
 
     def _make(self, name: str, file: Sequence[str]) -> SimNode:
-        chance, changing = self._chance(name), self._changing
-        node = SimNode(
-            name, self.schedule, self._peers, self.recorder, chance, file, changing=changing
-        )
+        chance, newest = self._chance(name), self._newest
+        node = SimNode(name, self.schedule, self._peers, self.recorder, chance, file, newest=newest)
         self.nodes[name] = node
         return node
 
@@ -162,13 +166,14 @@ class World:
         self.nemesis = Nemesis(self, faults)
 
     def _populate(self) -> None:
-        groups = [f"group-{number}" for number in range(1, self.shape.groups + 1)]
+        kinds = self.shape.kinds
+        groups = [f"group-{number}" for number in range(1, len(kinds) + 1)]
         topics = {f"topic-{n}": self.random.randint(3, 8) for n in range(1, len(groups) + 1)}
-        for group, topic in zip(groups, topics, strict=True):
+        for group, topic, kind in zip(groups, topics, kinds, strict=True):
+            population = Population(kind, self.seed, group, self.shape.fault_s)
             for number in range(1, self.shape.slots + 1):
                 name = f"{group}-{number}"
-                plan = self._plan_of(group, topic, name, cooperative=group == groups[-1])
-                self.crowd.add(name, plan)
+                self.crowd.add(name, self._plan_of(group, topic, name, population, number))
         self.operator = Operator(self._outsider("operator"), topics, groups, self.crowd.removable)
         OffsetReader(self._outsider("offset-reader"), self, groups, topics)
         LogWatcher(self._outsider("watcher-all"), self, self.recorder, "")
@@ -176,16 +181,18 @@ class World:
         if self.shape.mixed:
             Upgrader(self._outsider("upgrader"))
 
-    def _plan_of(self, group: str, topic: str, name: str, *, cooperative: bool) -> MemberPlan:
+    def _plan_of(
+        self, group: str, topic: str, name: str, population: Population, slot: int
+    ) -> MemberPlan:
         random = self.random
-        static = random.random() < 0.6
+        static = population.is_static(random)
         session_ms = random.choice((2_000, 3_000, 5_000))
         rebalance_ms = random.choice((2_000, 4_000, 6_000))
         takeover = random.choice(("now", "now", "wait"))
         work_s = random.uniform(0.2, 0.8)
         instance = name if static else None
         times = (session_ms, rebalance_ms, takeover, work_s)
-        return MemberPlan(group, (topic,), instance, *times, cooperative=cooperative)
+        return MemberPlan(group, (topic,), instance, *times, population, slot)
 
     def _outsider(self, name: str) -> Process:
         clock = Clock(self.schedule)

@@ -1,0 +1,85 @@
+"""What groups there are in a seed, and what members each has: of either protocol, or of both.
+
+A seed has three groups of different kinds, drawn from six, so that a run gets no longer with more
+kinds. Knows no process and no node.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from holdfast.client._translate.member_settings import DEFAULT_ASSIGNORS
+from holdfast.coordinator.assignors import CooperativeAssignor
+from simulation.schedule import US
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.coordinator.assignors import Assignor
+
+CLASSIC: Final = "classic"
+COOPERATIVE: Final = "cooperative"
+"""Of the classic protocol; its members keep over a rebalance what does not move (KIP-429)."""
+STATIC: Final = "consumer-static"
+DYNAMIC: Final = "consumer-dynamic"
+"""Of the heartbeat protocol: all members have an instance id, or none has."""
+MIXED: Final = "mixed"
+"""Two slots of each protocol. It may become a classic group now and then, as members go."""
+CONVERTING: Final = "converting"
+"""All slots are rolled from the classic protocol to the other one, and back, under load."""
+
+KINDS: Final = (CLASSIC, COOPERATIVE, STATIC, DYNAMIC, MIXED, CONVERTING)
+OF_OLDER: Final = (CLASSIC, COOPERATIVE, MIXED, CONVERTING)
+"""Kinds for nodes of two versions, the older of which have not the heartbeat protocol: what asks
+for it is refused until the upgrade has ended, and the group goes on without."""
+OLD: Final = (CLASSIC, CLASSIC, COOPERATIVE)
+"""Groups without the heartbeat protocol."""
+GROUPS: Final = 3
+ASSIGNORS: Final = ("", "", "uniform", "range")
+
+
+def drawn(seed: int, *, mixed_versions: bool) -> tuple[str, ...]:
+    """Draw the kinds of a seed's groups."""
+    random = Random(f"{seed} populations")
+    return tuple(random.sample(OF_OLDER if mixed_versions else KINDS, GROUPS))
+
+
+def has_heartbeats(kinds: Sequence[str]) -> bool:
+    """Whether members of the heartbeat protocol are among those of these groups."""
+    return not set(kinds) <= {CLASSIC, COOPERATIVE}
+
+
+class Population:
+    """The members of one group. What is drawn for one slot changes nothing for another group."""
+
+    def __init__(self, kind: str, seed: int, group: str, fault_s: tuple[float, float]) -> None:
+        random = Random(f"{seed} population {group}")
+        self.kind = kind
+        begins_s, ends_s = fault_s
+        span_s = ends_s - begins_s
+        first_s = begins_s + span_s * random.uniform(0.10, 0.35)
+        second_s = begins_s + span_s * random.uniform(0.50, 0.85)
+        self.rolls_us: tuple[int, ...] = ()
+        """When its members begin to be rolled to the other protocol."""
+        if kind == CONVERTING:
+            self.rolls_us = (round(first_s * US), round(second_s * US))
+        self.server_assignor = random.choice(ASSIGNORS)
+        self.by_pattern = kind == DYNAMIC and random.random() < 0.5
+        """Its members want their topic by a regular expression."""
+        keeps = kind == COOPERATIVE or (kind != CLASSIC and random.random() < 0.5)
+        self.assignors: Sequence[Assignor] = (
+            (CooperativeAssignor(),) if keeps else DEFAULT_ASSIGNORS
+        )
+
+    def is_static(self, random: Random) -> bool:
+        """Whether a slot has an instance id."""
+        chance = random.random()
+        return {STATIC: True, DYNAMIC: False}.get(self.kind, chance < 0.6)
+
+    def speaks_heartbeats(self, slot: int, now_us: int) -> bool:
+        """Whether the process that starts now in a slot, numbered from 1, is of that protocol."""
+        if self.kind == MIXED:
+            return slot % 2 == 0
+        rolled = sum(at_us <= now_us for at_us in self.rolls_us)
+        return self.kind in {STATIC, DYNAMIC} or rolled % 2 == 1

@@ -81,7 +81,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Done:
 
 
 def test_nothing_is_violated(run: Done) -> None:
-    """Safety rules S1-S23 under real faults, judged by INV-1 to INV-12."""
+    """Safety rules S1-S23 under real faults, judged by INV-1 to INV-12 and INV-17."""
     assert run.report["violations"] == []
     assert run.report["wrong"] == [], run.said
     assert run.report["undecided"] == []

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.chaos.workload.tasks import COOPERATIVE, Task, Times, dealt, group_name, groups, slots
+from holdfast.chaos.workload.tasks import (
+    COOPERATIVE,
+    Task,
+    Times,
+    dealt,
+    group_name,
+    groups,
+    heartbeat_groups,
+    slots,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +24,9 @@ PREFIX = "chaos-1"
 
 
 def of(kind: str) -> list[Slot]:
-    return [slot for slot in slots(PREFIX) if slot.group == group_name(PREFIX, kind)]
+    return [
+        slot for slot in slots(PREFIX, heartbeats=True) if slot.group == group_name(PREFIX, kind)
+    ]
 
 
 def test_one_group_has_cooperative_members_static_and_dynamic_and_no_other_has_any() -> None:
@@ -24,19 +35,38 @@ def test_one_group_has_cooperative_members_static_and_dynamic_and_no_other_has_a
 
     assert {slot.kind for slot in members} == {"static", "dynamic"}
     assert all(slot.cooperative for slot in members)
-    assert [slot for slot in slots(PREFIX) if slot.cooperative] == members
+    assert [slot for slot in slots(PREFIX, heartbeats=True) if slot.cooperative] == members
 
 
 def test_every_group_with_members_has_an_operator() -> None:
-    named = {slot.group for slot in slots(PREFIX)}
+    named = {slot.group for slot in slots(PREFIX, heartbeats=True)}
 
-    assert {slot.group for slot in slots(PREFIX) if slot.kind == "operator"} == named
-    assert named < set(groups(PREFIX))
+    assert {
+        slot.group for slot in slots(PREFIX, heartbeats=True) if slot.kind == "operator"
+    } == named
+    assert named < set(groups(PREFIX, heartbeats=True))
 
 
 def test_a_task_comes_back_from_its_file_as_it_was_written(tmp_path: Path) -> None:
-    own = dealt(slots(PREFIX), 2)[0]
+    own = dealt(slots(PREFIX, heartbeats=True), 2)[0]
     task = Task(1, 7, ("127.0.0.1:1",), ("a", "b", "c"), "store", "history", own, Times())
     task.write(tmp_path / "task")
 
     assert Task.read(tmp_path / "task") == task
+
+
+def test_groups_of_the_heartbeat_protocol_are_those_of_an_own_cluster() -> None:
+    """Static, dynamic, of both protocols in one group, and converted to and fro (KIP-848, K-Q5)."""
+    theirs = set(groups(PREFIX, heartbeats=False))
+    spoken = {slot.group: set[str]() for slot in slots(PREFIX, heartbeats=True)}
+    for slot in slots(PREFIX, heartbeats=True):
+        if slot.kind != "operator":
+            spoken[slot.group].add(slot.protocol)
+
+    assert theirs.isdisjoint(heartbeat_groups(PREFIX))
+    assert [spoken[group] for group in heartbeat_groups(PREFIX)] == [
+        {"consumer"},
+        {"consumer", "classic"},
+        {"either"},
+    ]
+    assert all(spoken[group] == {"classic"} for group in theirs & spoken.keys())

@@ -42,7 +42,7 @@ from holdfast.chaos.workload.tasks import (
     slots,
 )
 from holdfast.chaos.workload.workers import WorkerFailed, Workers
-from holdfast.client import GroupNotFound, HoldfastError
+from holdfast.client import HoldfastError
 
 CONDUCTOR: Final = "conductor.jsonl"
 CLOCK_ERROR: Final = 0.05
@@ -71,6 +71,8 @@ class Runner:
         self._endpoints, self._recorder, self._report = endpoints, recorder, report
         self._say = say
         self._prefix = f"{PREFIX}{boot_us() & 0xFFFFFF:06x}"
+        self._groups = groups(self._prefix, heartbeats=network is not None)
+        self._slots = slots(self._prefix, heartbeats=network is not None)
         self._socket = plan.folder / "store.sock"
         self._workers = Workers(plan.folder)
         self._observer = Observer(target, recorder)
@@ -148,17 +150,35 @@ class Runner:
         await self._target.whole()
         seen = await self._target.seen()
         self._first = 1 if self._network else max(s.applied_index for s in seen.values()) + 1
-        await self._admin.create_topics(dict.fromkeys(groups(self._prefix), PARTITIONS))
+        await self._admin.create_topics(dict.fromkeys(self._groups, PARTITIONS))
         (least,) = await self._admin.describe_settings("group.min_session_timeout_ms")
         times = Times()
         session = max(times.session, int(least.value))
+        if self._network is not None:
+            await self._shorten_heartbeats(session, times.heartbeat)
         return Times(session=session, rebalance=max(times.rebalance, session))
+
+    async def _shorten_heartbeats(self, session_ms: int, interval_ms: int) -> None:
+        """Have the groups of the heartbeat protocol live by the times of the others."""
+        bounds = {
+            "group.consumer_min_session_timeout_ms": session_ms,
+            "group.consumer_min_heartbeat_interval_ms": interval_ms,
+        }
+        wanted = {
+            "group.consumer_session_timeout_ms": session_ms,
+            "group.consumer_heartbeat_interval_ms": interval_ms,
+        }
+        for settings in (bounds, wanted):
+            refusals = await self._admin.alter_settings(settings)
+            for refusal in refusals.values():
+                if refusal is not None:
+                    raise refusal
 
     async def _work(self, times: Times) -> None:
         """Start all workers, and wait until there are changes."""
         self._observer.start(self._first - 1, group_name(self._prefix, STATIC))
         tls = self._target.tls
-        for number, own in enumerate(dealt(slots(self._prefix), self._plan.workers), 1):
+        for number, own in enumerate(dealt(self._slots, self._plan.workers), 1):
             task = Task(
                 number=0,
                 seed=self._plan.seed * 1_000 + number,
@@ -176,13 +196,14 @@ class Runner:
 
     async def _all_have_members(self) -> bool:
         self._workers.refuse_dead()
-        named = [name for name in groups(self._prefix) if not name.endswith(OFFSETS)]
-        try:
-            described = await self._admin.describe_groups(*named)
-        except GroupNotFound:  # the only one
-            return False
-        found = [each for each in described.values() if not isinstance(each, HoldfastError)]
-        return len(found) == len(named) and all(group.members for group in found)
+        named = {name for name in self._groups if not name.endswith(OFFSETS)}
+        described = await self._admin.describe_groups(*sorted(named))
+        beating = await self._admin.consumer_group_describe(*sorted(named))
+        every = [*described.items(), *beating.items()]
+        full = {
+            name for name, each in every if not isinstance(each, HoldfastError) and each.members
+        }
+        return full == named
 
     async def _safety(self, kinds: Sequence[Kind], times: Times) -> None:
         random = Random(self._plan.seed)  # noqa: S311 - a seed gives the same schedule
@@ -254,9 +275,9 @@ class Runner:
         if self._network is not None:
             return
         try:
-            await clean_up(self._endpoints, self._target.tls, groups(self._prefix), self._say)
+            await clean_up(self._endpoints, self._target.tls, self._groups, self._say)
         except* HoldfastError as errors:
-            names = ", ".join(groups(self._prefix))
+            names = ", ".join(self._groups)
             why = "; ".join(dict.fromkeys(map(str, errors.exceptions)))
             self._report.wrong.append(f"{names} could not be cleaned up: {why}")
 

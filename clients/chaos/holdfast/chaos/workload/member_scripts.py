@@ -11,12 +11,18 @@ import itertools
 import logging
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from holdfast.chaos.workload.callers import RecordedAdmin
 from holdfast.chaos.workload.members import RecordedMember
 from holdfast.chaos.workload.store import StoreClient, Write
-from holdfast.client import CooperativeAssignor, HoldfastError, OwnershipLost, Tls
+from holdfast.client import (
+    CooperativeAssignor,
+    GroupNotFound,
+    HoldfastError,
+    OwnershipLost,
+    Tls,
+)
 from holdfast.client._translate.member_settings import DEFAULT_ASSIGNORS
 
 if TYPE_CHECKING:
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.chaos.workload.recorder import Recorder
     from holdfast.chaos.workload.tasks import Slot, Task
     from holdfast.client import Partition
+    from holdfast.client._session.session_io import GroupProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -85,16 +92,16 @@ class MemberScripts:
             while not self._ending.is_set():
                 way = random.choice(ways)
                 stay_s = random.uniform(self._task.times.stay_least, self._task.times.stay_most)
-                script = self._script(slot, way, stay_s / 1_000)
+                script = self._script(slot, way, stay_s / 1_000, random)
                 if way == "twin":
                     twins.create_task(script)
                     await self._wait(stay_s / 1_000)
                 else:
                     await script
 
-    async def _script(self, slot: Slot, way: Goodbye, stay_s: float) -> None:
+    async def _script(self, slot: Slot, way: Goodbye, stay_s: float, random: Random) -> None:
         who = self._next_who(slot)
-        member = self._member(slot, who)
+        member = self._member(slot, who, random)
         member.start()
         loop = asyncio.get_running_loop()
         until = loop.time() + (stay_s if way != "twin" else stay_s + 10.0)
@@ -109,8 +116,17 @@ class MemberScripts:
             logger.info("%s ended: %s", who, error)
             await self._wait(_AFTER_REFUSAL_S)
 
-    def _member(self, slot: Slot, who: str) -> RecordedMember:
+    def _member(self, slot: Slot, who: str, random: Random) -> RecordedMember:
         times = self._task.times
+        either: tuple[GroupProtocol, ...] = ("classic", "consumer")
+        protocol = random.choice(either) if slot.protocol == "either" else slot.protocol
+        of_protocol: dict[str, Any] = {"protocol": protocol}
+        if protocol == "classic":  # in the other one, these are the group's
+            of_protocol |= {
+                "session_timeout_ms": times.session,
+                "heartbeat_interval_ms": times.heartbeat,
+                "assignors": (CooperativeAssignor(),) if slot.cooperative else DEFAULT_ASSIGNORS,
+            }
         return RecordedMember(
             self._task.endpoints,
             self._tls,
@@ -119,10 +135,8 @@ class MemberScripts:
             group=slot.group,
             topics=[slot.topic],
             instance_id=slot.name if slot.kind == "static" else None,
-            session_timeout_ms=times.session,
             rebalance_timeout_ms=times.rebalance,
-            heartbeat_interval_ms=times.heartbeat,
-            assignors=(CooperativeAssignor(),) if slot.cooperative else DEFAULT_ASSIGNORS,
+            **of_protocol,
         )
 
     async def _work(self, member: RecordedMember, who: str, turn: int) -> None:
@@ -171,13 +185,12 @@ class MemberScripts:
                     logger.info("%s: %s", who, error)
 
     async def _intervene(self, admin: RecordedAdmin, group: str, random: Random) -> None:
-        described = (await admin.describe_groups(group))[group]
-        members = list(described.members)
+        members = await _members_of(admin, group)
         chance = random.random()
         if chance < _REMOVES and members:
-            member = random.choice(members)
-            names = [member.group_instance_id] if member.group_instance_id else []
-            ids = [] if names else [member.member_id]
+            member_id, instance_id = random.choice(members)
+            names = [instance_id] if instance_id else []
+            ids = [] if names else [member_id]
             await admin.remove_members(
                 group, instance_ids=names, member_ids=ids, reason="an operator's whim"
             )
@@ -191,3 +204,15 @@ class MemberScripts:
                 await self._ending.wait()
         except TimeoutError:
             return
+
+
+async def _members_of(admin: RecordedAdmin, group: str) -> list[tuple[str, str]]:
+    """Return member id and instance id of each member, whichever protocol the group is of."""
+    try:
+        classic = (await admin.describe_groups(group))[group]
+    except GroupNotFound:
+        described = (await admin.consumer_group_describe(group))[group]
+        if isinstance(described, HoldfastError):
+            raise described from None
+        return [(each.member_id, each.instance_id) for each in described.members]
+    return [(each.member_id, each.group_instance_id) for each in classic.members]

@@ -41,10 +41,11 @@ class RightsLog:
     def look(self, outputs: Iterable[Output]) -> None:
         """Record what has changed. `outputs`: what the session has decided since the last look.
 
-        They are not performed yet, so the record is written before the group can hear of it.
+        They are not performed yet, so the record is written before the group can hear of it. What
+        is lost beside partitions that stay ends with the list of these.
         """
         for output in outputs:
-            if isinstance(output, Lost):
+            if isinstance(output, Lost) and self._rights.keys() <= set(output.partitions):
                 self._ended(_reason(output.reason))
         held = self._session.held
         if held == self._rights:

@@ -1,8 +1,11 @@
 """What the clients do: which groups and topics there are, who is in them, and for how long.
 
 Plain data that travels to the worker processes as JSON. Five groups: static members, dynamic ones,
-both, both with a cooperative assignor, and offsets that are committed without any membership. Knows
-no process.
+both, both with a cooperative assignor, and offsets that are committed without any membership. A
+cluster of the run's own has three more: one of the heartbeat protocol, one with members of both
+protocols, and one whose members choose at each start, so that it is converted to and fro. On
+others' clusters these have no place: how short a session may be there is their operators' matter.
+Knows no process.
 """
 
 from __future__ import annotations
@@ -10,19 +13,28 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 STATIC: Final = "static"
 DYNAMIC: Final = "dynamic"
 MIXED: Final = "mixed"
 COOPERATIVE: Final = "cooperative"
 """Its members keep over a rebalance what does not move (KIP-429)."""
+HEARTBEATS: Final = "heartbeats"
+"""Its members speak the heartbeat protocol (KIP-848)."""
+BOTH: Final = "both"
+"""Its static members speak the heartbeat protocol, the dynamic ones the classic one."""
+CONVERTING: Final = "converting"
+"""Each process there speaks either protocol, by chance."""
 OFFSETS: Final = "offsets"
+Protocol: TypeAlias = Literal["classic", "consumer", "either"]
 PARTITIONS: Final = 8
 PREFIX: Final = "chaos-"
 """Of the names of every run's groups and topics."""
 _SIZES: Final = {STATIC: (4, 0), DYNAMIC: (0, 3), MIXED: (2, 2), COOPERATIVE: (2, 2)}
 """Members of each group: so many static ones, so many dynamic ones."""
+_HEARTBEAT_SIZES: Final = {HEARTBEATS: (2, 2), BOTH: (2, 2), CONVERTING: (2, 1)}
+"""The same, of the groups of the heartbeat protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,8 @@ class Slot:
     cooperative: bool = False
     """Whether its members have the cooperative assignor; else the client's defaults, which are
     eager. All members of a group have the same."""
+    protocol: Protocol = "classic"
+    """Which protocol its members speak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +99,41 @@ def group_name(prefix: str, kind: str) -> str:
     return f"{prefix}-{kind}"
 
 
-def groups(prefix: str) -> tuple[str, ...]:
-    """Return every group of the run."""
-    return tuple(group_name(prefix, kind) for kind in (*_SIZES, OFFSETS))
+def _sizes(*, heartbeats: bool) -> dict[str, tuple[int, int]]:
+    return {**_SIZES, **(_HEARTBEAT_SIZES if heartbeats else {})}
 
 
-def slots(prefix: str) -> list[Slot]:
+def groups(prefix: str, *, heartbeats: bool) -> tuple[str, ...]:
+    """Return every group of the run, with those of the heartbeat protocol if it has any."""
+    kinds = _sizes(heartbeats=heartbeats)
+    return tuple(group_name(prefix, kind) for kind in (*kinds, OFFSETS))
+
+
+def heartbeat_groups(prefix: str) -> tuple[str, ...]:
+    """Return the groups in which members speak the heartbeat protocol."""
+    return tuple(group_name(prefix, kind) for kind in _HEARTBEAT_SIZES)
+
+
+def slots(prefix: str, *, heartbeats: bool) -> list[Slot]:
     """Return all slots; each group with members has an operator, too."""
     found = []
-    for kind, (static, dynamic) in _SIZES.items():
+    for kind, (static, dynamic) in _sizes(heartbeats=heartbeats).items():
         group, keeps = group_name(prefix, kind), kind == COOPERATIVE
-        found += [Slot(f"{kind}-s{n}", group, group, "static", keeps) for n in range(static)]
-        found += [Slot(f"{kind}-d{n}", group, group, "dynamic", keeps) for n in range(dynamic)]
+        of_static, of_dynamic = _PROTOCOLS.get(kind, ("classic", "classic"))
+        static_ones = [f"{kind}-s{n}" for n in range(static)]
+        dynamic_ones = [f"{kind}-d{n}" for n in range(dynamic)]
+        found += [Slot(n, group, group, "static", keeps, of_static) for n in static_ones]
+        found += [Slot(n, group, group, "dynamic", keeps, of_dynamic) for n in dynamic_ones]
         found.append(Slot(f"{kind}-operator", group, group, "operator"))
     return found
+
+
+_PROTOCOLS: Final[dict[str, tuple[Protocol, Protocol]]] = {
+    HEARTBEATS: ("consumer", "consumer"),
+    BOTH: ("consumer", "classic"),
+    CONVERTING: ("either", "either"),
+}
+"""What static members speak, and what dynamic ones do."""
 
 
 def dealt(all_slots: list[Slot], processes: int) -> list[tuple[Slot, ...]]:

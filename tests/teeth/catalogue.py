@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 LAYERS: Final = (
-    *("engine", "nodes", "peers", "journal", "history", "core", "conversion", "targets"),
-    *("server", "client"),
+    *("engine", "nodes", "peers", "journal", "history", "core", "consumer"),
+    *("conversion", "targets", "server", "client"),
 )
 RULE: Final = re.compile(r"[SID]\d+(?: [a-f])?|FAULT-\d+")
 """A safety rule, an invariant, a defect of the stock engine that the overlay closes, or a fault."""

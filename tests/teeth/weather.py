@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from simulation import faults
 from simulation.outcome import BUSY
+from simulation.populations import CONVERTING, DYNAMIC, MIXED, OLD, STATIC
 from simulation.schedule import US
 from simulation.versions import exchanges
 
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
     from simulation.world import Shape
 
 
+_BEATING: Final = (STATIC, DYNAMIC, MIXED)
+
+
 class Weather(NamedTuple):
     """Kinds of faults that come one after another; none named: whatever the seed brings.
 
     `target`: at whom all are aimed; "": at whoever comes. `mixed`: older nodes are upgraded, too.
+    `groups`: kinds of groups (simulation/populations.py).
     """
 
     kinds: tuple[str, ...]
@@ -30,11 +35,13 @@ class Weather(NamedTuple):
     gap_s: tuple[float, float] = (1.0, 3.0)
     target: str = ""
     mixed: bool = False
+    groups: tuple[str, ...] = OLD
 
     @property
     def shape(self) -> Shape:
         """The world that it happens in."""
-        return BUSY._replace(fault_s=(BUSY.fault_s[0], self.until_s), mixed=self.mixed)
+        fault_s = (BUSY.fault_s[0], self.until_s)
+        return BUSY._replace(fault_s=fault_s, mixed=self.mixed, kinds=self.groups)
 
     def faults(self, seed: int) -> list[Planned]:
         """The faults of a seed."""
@@ -62,4 +69,12 @@ WEATHERS: Final = {
     "changes": Weather((*faults.CHANGES, "crash", "partition", "transfer"), 34.0, (0.3, 1.5)),
     "lost-answers": Weather(("connections-reset", "crash", "loss"), 30.0, (0.4, 1.5)),
     "upgrades": Weather(("crash", "partition"), 30.0, (1.0, 4.0), mixed=True),
+    "beats": Weather(
+        (*faults.BEATS, "client-pause", "connections-reset"), 30.0, (0.3, 1.2), groups=_BEATING
+    ),
+    "calm-beats": Weather(("connections-reset",), 24.0, (4.0, 9.0), groups=_BEATING),
+    "failing-over-beats": Weather(
+        ("crash", "partition", "leader-cut-off", "transfer"), 30.0, groups=_BEATING
+    ),
+    "conversions": Weather(("connections-reset",), 34.0, (4.0, 9.0), groups=(CONVERTING,) * 3),
 }

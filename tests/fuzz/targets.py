@@ -280,6 +280,10 @@ _REQUESTS: Final[dict[type[Message], Callable[[Any], object]]] = {
         r, CALLER, tuple(requests.assigned(r.assignments))
     ),
     g.HeartbeatRequest: lambda r: requests.heartbeat(r, CALLER),
+    g.ConsumerGroupHeartbeatRequest: lambda r: requests.consumer_heartbeat(r, CALLER, ""),
+    g.HeartbeatBatch: lambda r: [
+        _REQUESTS[type(one)](one) for one in (*r.requests, *r.consumer_requests)
+    ],
     g.LeaveGroupRequest: lambda r: requests.leave_group(
         r, CALLER, tuple(requests.leaving(r.members))
     ),
@@ -306,6 +310,8 @@ def _call(one: g.SessionCall) -> object:
     return _REQUESTS[type(request)](request)
 
 
+_BEAT: Final = g.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=2)
+
 # Where a message with every field set contradicts itself.
 _SEEDS: Final[dict[type[Message], Message]] = {
     a.RemoveMembersRequest: a.RemoveMembersRequest(
@@ -318,6 +324,7 @@ _SEEDS: Final[dict[type[Message], Message]] = {
             g.SessionCall(number=3, heartbeat=g.HeartbeatRequest(group_id="g", member_id="m")),
             g.SessionCall(number=4, leave=g.LeaveGroupRequest(group_id="g")),
             g.SessionCall(number=5, commit=o.OffsetCommitRequest(group_id="g", member_id="m")),
+            g.SessionCall(number=8, consumer_heartbeat=_BEAT),
         ],
         given_up=[6, 7],
     ),

@@ -38,6 +38,8 @@ RULES: Final[dict[str, Rule]] = {
     "GroupService.SyncGroup": _group("member"),
     "GroupService.Heartbeat": _group("member"),
     "GroupService.HeartbeatStream": _group("member"),
+    "GroupService.HeartbeatStream/consumer": _group("member"),
+    "GroupService.HeartbeatStream/topic": _topic("reader"),
     "GroupService.ConsumerGroupHeartbeat": _group("member"),
     "GroupService.ConsumerGroupHeartbeat/topic": _topic("reader"),
     "GroupService.LeaveGroup": _group("member"),

@@ -83,6 +83,12 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     "GroupService.SyncGroup": _sync,
     "GroupService.Heartbeat": _beat,
     "GroupService.HeartbeatStream": lambda name: g.HeartbeatBatch(requests=[_beat(name)]),
+    "GroupService.HeartbeatStream/consumer": lambda name: g.HeartbeatBatch(
+        consumer_requests=[_consumer_beat(name)]
+    ),
+    "GroupService.HeartbeatStream/topic": lambda name: g.HeartbeatBatch(
+        consumer_requests=[_consumer_beat(OWN_GROUP, name)]
+    ),
     "GroupService.ConsumerGroupHeartbeat": _consumer_beat,
     "GroupService.ConsumerGroupHeartbeat/topic": lambda name: _consumer_beat(OWN_GROUP, name),
     "GroupService.LeaveGroup": _leave,

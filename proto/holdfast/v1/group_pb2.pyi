@@ -426,110 +426,6 @@ class HeartbeatResponse(_message.Message):
 Global___HeartbeatResponse: _TypeAlias = HeartbeatResponse  # noqa: Y015
 
 @_typing.final
-class HeartbeatBatch(_message.Message):
-    """Heartbeats of many members. The batches of a stream are answered in order."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    BATCH_FIELD_NUMBER: _builtins.int
-    REQUESTS_FIELD_NUMBER: _builtins.int
-    batch: _builtins.int
-    """The sender's number for this batch, repeated in its answer. Let it count from 1; 0 is kept for pushes."""
-    @_builtins.property
-    def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeartbeatRequest]:
-        """One request a member, of any groups."""
-
-    def __init__(
-        self,
-        *,
-        batch: _builtins.int = ...,
-        requests: _abc.Iterable[Global___HeartbeatRequest] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "requests", b"requests"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___HeartbeatBatch: _TypeAlias = HeartbeatBatch  # noqa: Y015
-
-@_typing.final
-class HeartbeatPush(_message.Message):
-    """Something that a member must know before its next heartbeat."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    GROUP_ID_FIELD_NUMBER: _builtins.int
-    MEMBER_ID_FIELD_NUMBER: _builtins.int
-    GENERATION_ID_FIELD_NUMBER: _builtins.int
-    ERROR_CODE_FIELD_NUMBER: _builtins.int
-    HOLDFAST_FIELD_NUMBER: _builtins.int
-    group_id: _builtins.str
-    """The group."""
-    member_id: _builtins.str
-    """The member, one whose heartbeat this stream has carried."""
-    generation_id: _builtins.int
-    """The generation that the push is about. A member that is in a later one ignores the push."""
-    error_code: _errors_pb2.ErrorCode.ValueType
-    """REBALANCE_IN_PROGRESS: a join phase has opened, join again. FENCED_INSTANCE_ID or UNKNOWN_MEMBER_ID: replaced or
-    removed. A push is a hint: it does not count as an answer to a heartbeat, and losing one only costs time.
-    """
-    @_builtins.property
-    def holdfast(self) -> _extras_pb2.ResponseExtras:
-        """Holdfast's own part: holder, reason, message."""
-
-    def __init__(
-        self,
-        *,
-        group_id: _builtins.str = ...,
-        member_id: _builtins.str = ...,
-        generation_id: _builtins.int = ...,
-        error_code: _errors_pb2.ErrorCode.ValueType = ...,
-        holdfast: _extras_pb2.ResponseExtras | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "generation_id", b"generation_id", "group_id", b"group_id", "holdfast", b"holdfast", "member_id", b"member_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___HeartbeatPush: _TypeAlias = HeartbeatPush  # noqa: Y015
-
-@_typing.final
-class HeartbeatBatchResponse(_message.Message):
-    """The answers to one batch, or pushes, never both."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    BATCH_FIELD_NUMBER: _builtins.int
-    RESPONSES_FIELD_NUMBER: _builtins.int
-    PUSHES_FIELD_NUMBER: _builtins.int
-    batch: _builtins.int
-    """Number of the batch that is answered; 0 if this message only pushes."""
-    @_builtins.property
-    def responses(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeartbeatResponse]:
-        """As many as the batch had requests, in their order."""
-
-    @_builtins.property
-    def pushes(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeartbeatPush]:
-        """Told without being asked."""
-
-    def __init__(
-        self,
-        *,
-        batch: _builtins.int = ...,
-        responses: _abc.Iterable[Global___HeartbeatResponse] | None = ...,
-        pushes: _abc.Iterable[Global___HeartbeatPush] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "pushes", b"pushes", "responses", b"responses"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___HeartbeatBatchResponse: _TypeAlias = HeartbeatBatchResponse  # noqa: Y015
-
-@_typing.final
 class ConsumerGroupTopicPartitions(_message.Message):
     """Partitions of one topic, by the topic's name."""
 
@@ -752,6 +648,132 @@ class ConsumerGroupHeartbeatResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__member_id) -> _WhichOneofReturnType__member_id | None: ...
 
 Global___ConsumerGroupHeartbeatResponse: _TypeAlias = ConsumerGroupHeartbeatResponse  # noqa: Y015
+
+@_typing.final
+class HeartbeatBatch(_message.Message):
+    """Heartbeats of many members, of both protocols. The batches of a stream are answered in order, so a heartbeat that
+    changes something delays those behind it until that is on the log; on a Session it does not.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BATCH_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    CONSUMER_REQUESTS_FIELD_NUMBER: _builtins.int
+    batch: _builtins.int
+    """The sender's number for this batch, repeated in its answer. Let it count from 1; 0 is kept for pushes."""
+    @_builtins.property
+    def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeartbeatRequest]:
+        """One request a member of the classic protocol, of any groups."""
+
+    @_builtins.property
+    def consumer_requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsumerGroupHeartbeatRequest]:
+        """One request a member of the heartbeat protocol, of any groups. They are taken after `requests`, in their order. Of
+        one member there may be several; they are decided in this order, too.
+        """
+
+    def __init__(
+        self,
+        *,
+        batch: _builtins.int = ...,
+        requests: _abc.Iterable[Global___HeartbeatRequest] | None = ...,
+        consumer_requests: _abc.Iterable[Global___ConsumerGroupHeartbeatRequest] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "consumer_requests", b"consumer_requests", "requests", b"requests"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeartbeatBatch: _TypeAlias = HeartbeatBatch  # noqa: Y015
+
+@_typing.final
+class HeartbeatPush(_message.Message):
+    """Something that a member must know before its next heartbeat. A push is a hint: it is no answer to a heartbeat, proves
+    nothing and renews no session; the service may leave it out or repeat it, and a lost one only costs time. It goes to
+    the stream that has carried the member's last heartbeat, be it a HeartbeatStream or a Session.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    GENERATION_ID_FIELD_NUMBER: _builtins.int
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    group_id: _builtins.str
+    """The group."""
+    member_id: _builtins.str
+    """The member."""
+    generation_id: _builtins.int
+    """The generation that the push is about; in a group of the heartbeat protocol, the group epoch. A member that is in a
+    later one ignores the push.
+    """
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """REBALANCE_IN_PROGRESS: a join phase has opened, join again. FENCED_INSTANCE_ID or UNKNOWN_MEMBER_ID: replaced or
+    removed. NONE, in a group of the heartbeat protocol: beat now, and if a heartbeat is open, right after its answer.
+    The answer to that heartbeat is what counts. Of a code that it does not know, a member takes this meaning.
+    """
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part: holder, reason, message."""
+
+    def __init__(
+        self,
+        *,
+        group_id: _builtins.str = ...,
+        member_id: _builtins.str = ...,
+        generation_id: _builtins.int = ...,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "generation_id", b"generation_id", "group_id", b"group_id", "holdfast", b"holdfast", "member_id", b"member_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeartbeatPush: _TypeAlias = HeartbeatPush  # noqa: Y015
+
+@_typing.final
+class HeartbeatBatchResponse(_message.Message):
+    """The answers to one batch, or pushes, never both."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BATCH_FIELD_NUMBER: _builtins.int
+    RESPONSES_FIELD_NUMBER: _builtins.int
+    PUSHES_FIELD_NUMBER: _builtins.int
+    CONSUMER_RESPONSES_FIELD_NUMBER: _builtins.int
+    batch: _builtins.int
+    """Number of the batch that is answered; 0 if this message only pushes."""
+    @_builtins.property
+    def responses(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeartbeatResponse]:
+        """As many as the batch had `requests`, in their order."""
+
+    @_builtins.property
+    def pushes(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeartbeatPush]:
+        """Told without being asked."""
+
+    @_builtins.property
+    def consumer_responses(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsumerGroupHeartbeatResponse]:
+        """As many as the batch had `consumer_requests`, in their order."""
+
+    def __init__(
+        self,
+        *,
+        batch: _builtins.int = ...,
+        responses: _abc.Iterable[Global___HeartbeatResponse] | None = ...,
+        pushes: _abc.Iterable[Global___HeartbeatPush] | None = ...,
+        consumer_responses: _abc.Iterable[Global___ConsumerGroupHeartbeatResponse] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "consumer_responses", b"consumer_responses", "pushes", b"pushes", "responses", b"responses"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeartbeatBatchResponse: _TypeAlias = HeartbeatBatchResponse  # noqa: Y015
 
 @_typing.final
 class LeaveGroupRequestMember(_message.Message):
@@ -1139,7 +1161,7 @@ class SessionCall(_message.Message):
 
     @_builtins.property
     def heartbeat(self) -> Global___HeartbeatRequest:
-        """As GroupService.Heartbeat. Pushes come on a HeartbeatStream alone."""
+        """As GroupService.Heartbeat."""
 
     @_builtins.property
     def leave(self) -> Global___LeaveGroupRequest:
@@ -1335,18 +1357,24 @@ class SessionResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ANSWERS_FIELD_NUMBER: _builtins.int
+    PUSHES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionAnswer]:
         """The answers."""
+
+    @_builtins.property
+    def pushes(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeartbeatPush]:
+        """Told without being asked, to members whose last heartbeat came on this stream. A message of pushes has no answers."""
 
     def __init__(
         self,
         *,
         answers: _abc.Iterable[Global___SessionAnswer] | None = ...,
+        pushes: _abc.Iterable[Global___HeartbeatPush] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "pushes", b"pushes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -134,7 +134,8 @@ class GroupServiceServicer(object):
     def Session(self, request_iterator, context):
         """Calls of any number of members on one stream, each answered when it is done, in any order. A message may hold many
         calls and many answers, which is what makes them cheap: gRPC costs more than most of these calls do.
-        Who calls is read once, when the stream begins; everything else is as in the unary calls.
+        Who calls is read once, when the stream begins; everything else is as in the unary calls. The service also pushes
+        on it, to the members whose heartbeats it carries.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -58,7 +58,8 @@ class GroupServiceStub:
     Session: _grpc.StreamStreamMultiCallable[_group_pb2.SessionRequest, _group_pb2.SessionResponse]
     """Calls of any number of members on one stream, each answered when it is done, in any order. A message may hold many
     calls and many answers, which is what makes them cheap: gRPC costs more than most of these calls do.
-    Who calls is read once, when the stream begins; everything else is as in the unary calls.
+    Who calls is read once, when the stream begins; everything else is as in the unary calls. The service also pushes
+    on it, to the members whose heartbeats it carries.
     """
 
 @_typing.type_check_only
@@ -85,7 +86,8 @@ class GroupServiceAsyncStub(GroupServiceStub):
     Session: _aio.StreamStreamMultiCallable[_group_pb2.SessionRequest, _group_pb2.SessionResponse]  # type: ignore[assignment]
     """Calls of any number of members on one stream, each answered when it is done, in any order. A message may hold many
     calls and many answers, which is what makes them cheap: gRPC costs more than most of these calls do.
-    Who calls is read once, when the stream begins; everything else is as in the unary calls.
+    Who calls is read once, when the stream begins; everything else is as in the unary calls. The service also pushes
+    on it, to the members whose heartbeats it carries.
     """
 
 class GroupServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -157,7 +159,8 @@ class GroupServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_group_pb2.SessionResponse], _abc.AsyncIterator[_group_pb2.SessionResponse]]:
         """Calls of any number of members on one stream, each answered when it is done, in any order. A message may hold many
         calls and many answers, which is what makes them cheap: gRPC costs more than most of these calls do.
-        Who calls is read once, when the stream begins; everything else is as in the unary calls.
+        Who calls is read once, when the stream begins; everything else is as in the unary calls. The service also pushes
+        on it, to the members whose heartbeats it carries.
         """
 
 def add_GroupServiceServicer_to_server(servicer: GroupServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

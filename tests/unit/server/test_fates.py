@@ -15,9 +15,9 @@ import pytest
 from holdfast.raft.api import DiskLow, Overloaded
 from holdfast.runtime.errors import Stopping
 from holdfast.server.rpc import ordered_stream
-from holdfast.server.rpc.callers import Callers, Context
+from holdfast.server.rpc.callers import Context
 from holdfast.server.rpc.errors import exhausted, malformed
-from holdfast.server.rpc.heartbeat_stream import ANSWERED_MAX, HeartbeatStreams
+from holdfast.server.rpc.heartbeat_stream import ANSWERED_MAX
 from holdfast.server.translate.limits import TEXT_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
@@ -235,7 +235,7 @@ def test_s5_a_heartbeat_stream_does_not_tell_of_batches_that_it_did_not_answer()
     async def story() -> None:
         world = await WatchedWorld().lead()
         streams, context = (
-            HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers),
+            world.streams(),
             NeverRead(),
         )
         beats = [g.HeartbeatRequest(group_id="x")]
@@ -273,7 +273,7 @@ def test_who_never_reads_is_not_read_any_more() -> None:
 
     async def story() -> None:
         world = await WatchedWorld().lead()
-        streams = HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers)
+        streams = world.streams()
         read = 0
 
         async def batches() -> AsyncIterator[g.HeartbeatBatch]:

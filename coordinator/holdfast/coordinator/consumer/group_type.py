@@ -11,6 +11,7 @@ from holdfast.coordinator.consumer import (
     evolve,
     heartbeat,
     leave,
+    motion,
     offsets,
     sessions,
     transitions,
@@ -195,4 +196,6 @@ CONSUMER_TYPE: GroupType[Draft] = GroupType(
     describe_whole=view.describe_whole,
     regex_users=view.regex_users,
     rests=view.rests,
+    awaits_target=motion.awaits_target,
+    move=motion.move,
 )

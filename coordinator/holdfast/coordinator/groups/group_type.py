@@ -18,7 +18,14 @@ from holdfast.coordinator.model.described import (
     Identity,
 )
 from holdfast.coordinator.model.events import Event, GroupEvent, Record
-from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId, Principal, TopicName
+from holdfast.coordinator.model.ids import (
+    CallId,
+    InstanceId,
+    MemberId,
+    Principal,
+    TopicName,
+    TopicPartition,
+)
 from holdfast.coordinator.model.rejections import InconsistentGroupProtocol, Rejection
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, State
@@ -49,6 +56,17 @@ class Fetcher(NamedTuple):
     """Below 0: not to be checked."""
 
 
+class Move(NamedTuple):
+    """What a member has to do, by its own heartbeats, until it owns what it is to own."""
+
+    gives: bool
+    """It owns something that it was not asked to give up yet."""
+    lets_go: bool
+    """It was asked to give something up; when it has, it says so by itself."""
+    blocked: frozenset[TopicPartition]
+    """What it is to own and others still own. If there is nothing of either, it can take now."""
+
+
 class Beside(NamedTuple):
     """What a type stores in records of their own, beside its members."""
 
@@ -72,6 +90,14 @@ def _nothing_to_install(_draft: object, _command: object) -> None:
 
 def _never_rests(_group: object, _member_id: object) -> bool:
     return False
+
+
+def _never_awaits(_group: object) -> bool:
+    return False
+
+
+def _never_moves(_group: object, _member_id: object) -> None:
+    return None
 
 
 def _nobody_uses(_group: object) -> tuple[tuple[str, Principal], ...]:
@@ -195,6 +221,10 @@ class GroupType(Generic[D]):
     """Whether a member's next plain heartbeat has the answer of the last one until an event says
     otherwise: one that names the member, that all members depend on, or that changes topics,
     settings or rights."""
+    awaits_target: Callable[[Group[Any]], bool] = _never_awaits
+    """Whether the next heartbeat of any member would have the assignment computed."""
+    move: Callable[[Group[Any], MemberId], Move | None] = _never_moves
+    """What a member has to do until it owns what it is to own; None: nothing. Asked for hints."""
     describe_whole: Callable[[State, Group[Any]], DescribedConsumerGroup] | None = None
     """What ConsumerGroupDescribe shows; None: it knows no group of the type (K-K6)."""
 
@@ -210,6 +240,11 @@ class GroupType(Generic[D]):
         object.__setattr__(self, "_answered", frozenset(self.heartbeats + self.calls))
         object.__setattr__(self, "_taken", self._answered | frozenset(self.one_shots))
         object.__setattr__(self, "records", (self.member, *(each.kind for each in self.beside)))
+
+    @property
+    def moves(self) -> bool:
+        """Whether its members come to own what they are to own step by step (`move`)."""
+        return self.move is not _never_moves
 
     def answers(self, command: object) -> bool:
         """Return whether a command of this class is a call or a heartbeat of the type."""

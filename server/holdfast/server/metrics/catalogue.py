@@ -38,12 +38,16 @@ METRICS: Final = (
     Metric("holdfast_request_bytes_in_flight", "gauge",
         "Bytes of long requests without an answer; at most 256 MiB.", "bytes"),
     Metric("holdfast_heartbeat_stream_members", "gauge",
-        "Members whose heartbeats come on a HeartbeatStream."),
+        "Members whose last heartbeat came on an open HeartbeatStream or Session."),
     Metric("holdfast_heartbeat_stream_waiting", "gauge",
         "Messages of answers and pushes that wait for the readers of HeartbeatStreams."),
+    Metric("holdfast_pushes_total", "counter",
+        "Pushes to members: that a rebalance has begun, that they are fenced or removed, or that "
+        "they are to beat now."),
     Metric("holdfast_pushes_left_out_total", "counter",
-        "Pushes to members that were left out, since 64 messages waited for their reader. The next "
-        "heartbeat tells them the same."),
+        "Pushes to members that were left out, since 64 messages waited for the reader of their "
+        "HeartbeatStream, or 10,000 pushes for that of their Session. The next heartbeat tells "
+        "them the same."),
     Metric("holdfast_traces_exported_total", "counter",
         "Traced calls that the collector took; this and the next two on a node with [traces]."),
     Metric("holdfast_traces_failed_total", "counter",

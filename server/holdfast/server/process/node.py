@@ -48,6 +48,7 @@ from holdfast.server.rpc.admin_service import AdminService
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.backup_service import BackupService
 from holdfast.server.rpc.callers import Callers
+from holdfast.server.rpc.calls.heartbeat_batch import HeartbeatBatches
 from holdfast.server.rpc.calls.member_calls import MemberCalls
 from holdfast.server.rpc.group_service import GroupService
 from holdfast.server.rpc.grpc_options import message_bytes_max
@@ -58,6 +59,8 @@ from holdfast.server.rpc.membership.known_nodes import ClientAddresses, KnownNod
 from holdfast.server.rpc.membership.node_changes import NodeChanges
 from holdfast.server.rpc.nodes import Nodes
 from holdfast.server.rpc.offset_service import OffsetService
+from holdfast.server.rpc.pushes.carriers import Carriers
+from holdfast.server.rpc.pushes.pushes import Pushes
 from holdfast.server.rpc.reads import Reads
 from holdfast.server.rpc.session.sessions import Sessions
 from holdfast.server.rpc.session.stream import Desk
@@ -132,14 +135,19 @@ class Node:
         self._calls = MemberCalls(
             *(replica, self.actors, self._callers, self.takeovers, self._gate, self.traces)
         )
+        self.carriers = Carriers()
+        self.pushes = Pushes(replica, self.carriers, self._calls.heartbeat.refusal)
+        batches = HeartbeatBatches(
+            *(self.actors, self._calls, self.carriers, arrived),
+            *(self.call_counts, self._limits),
+        )
         self.streams = HeartbeatStreams(
-            *(replica, self.actors, self._callers, self.takeovers),
-            *(arrived, self.call_counts, self._calls.heartbeat.refusal, self.traces),
+            batches, self._callers, self.carriers, self._pace, self.traces
         )
         self._desk = Desk(
             *(self.actors, self._callers, self._calls, arrived),
             *(self._pace, bytes_in_flight(), self._members_max, self.call_counts),
-            *(self._limits, self.traces),
+            *(self._limits, self.carriers, self.traces),
         )
         self._sessions = Sessions(replica, self._desk)
         self._offset_retention = OffsetRetention(replica, self.actors)
@@ -156,7 +164,7 @@ class Node:
         self.takeovers.listen()
         self.actors.listen()
         self._reads.listen()
-        self.streams.listen()
+        self.pushes.listen()
         self._sessions.listen()
         self._health.listen()
         self._offset_retention.listen()
@@ -175,9 +183,10 @@ class Node:
         return {
             "holdfast_calls_open": lambda: len(self.actors.calls),
             "holdfast_request_bytes_in_flight": lambda: self._desk.in_flight.sum,
-            "holdfast_heartbeat_stream_members": lambda: self.streams.carried,
+            "holdfast_heartbeat_stream_members": lambda: self.carriers.carried,
             "holdfast_heartbeat_stream_waiting": lambda: self.streams.waiting,
-            "holdfast_pushes_left_out_total": lambda: self.streams.left_out,
+            "holdfast_pushes_total": lambda: self.pushes.sent,
+            "holdfast_pushes_left_out_total": lambda: self.pushes.left_out,
             **(self.traces.gauges() if self.traces else {}),
         }
 

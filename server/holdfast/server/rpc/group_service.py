@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.server.config.address import parse_address
 from holdfast.server.rpc.callers import Context, answered
-from holdfast.server.rpc.calls.consumer_heartbeat import answered_before as beat_answered
 from holdfast.server.rpc.errors import malformed
-from holdfast.server.rpc.heartbeat_stream import answered_before
 from holdfast.server.rpc.slices import chunks
 from holdfast.server.security.seen_addresses import for_caller
 from holdfast.v1 import errors_pb2 as e
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
+    from holdfast.server.rpc.calls.member_call import MemberCall, RequestT, ResponseT
     from holdfast.server.rpc.calls.member_calls import MemberCalls
     from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
     from holdfast.server.rpc.session.sessions import Sessions
@@ -56,12 +55,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     @answered(g.HeartbeatResponse)
     async def Heartbeat(self, request: g.HeartbeatRequest, context: Context) -> g.HeartbeatResponse:
         """Renew a member's session; answer from the cache if nothing has changed for it."""
-        who = self._calls.asker(context)
-        if (refused := self._calls.heartbeat.refusal(request, who.principal)) is not None:
-            return refused
-        if (before := answered_before(self._actors.hearing(), request)) is not None:
-            return before
-        return await self._calls.ask_as(self._calls.heartbeat, request, who)
+        return await self._beat(self._calls.heartbeat, request, context)
 
     async def HeartbeatStream(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[g.HeartbeatBatch], context: Context
@@ -74,10 +68,16 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         self, request: g.ConsumerGroupHeartbeatRequest, context: Context
     ) -> g.ConsumerGroupHeartbeatResponse:
         """Hear a member of the heartbeat protocol, and tell it what it is to own."""
-        who, kind = self._calls.asker(context), self._calls.consumer_heartbeat
+        return await self._beat(self._calls.consumer_heartbeat, request, context)
+
+    async def _beat(
+        self, kind: MemberCall[RequestT, ResponseT], request: RequestT, context: Context
+    ) -> ResponseT:
+        """Answer a heartbeat from the cache, or have it decided."""
+        who = self._calls.asker(context)
         if (refused := kind.refusal(request, who.principal)) is not None:
             return refused
-        if (before := beat_answered(self._actors.hearing(), request, who.principal)) is not None:
+        if (before := kind.cached(self._actors.hearing(), request, who.principal)) is not None:
             return before
         return await self._calls.ask_as(kind, request, who)
 

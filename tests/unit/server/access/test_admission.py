@@ -50,10 +50,10 @@ def test_heartbeats_on_an_open_stream_are_refused_from_the_revocation_on() -> No
             stream = node.group.HeartbeatStream()
             await stream.write(g.HeartbeatBatch(requests=[beat]))
             before = cast("g.HeartbeatBatchResponse", await stream.read())
-            assert node.node.streams.carried == 1
+            assert node.node.carriers.carried == 1
 
             node.replica.slip_in("", AclsChanged((), (MEMBERS,)))
-            assert node.node.streams.carried == 0, "nothing more is pushed on it"
+            assert node.node.carriers.carried == 0, "nothing more is pushed on it"
             await stream.write(g.HeartbeatBatch(requests=[beat]))
             after = cast("g.HeartbeatBatchResponse", await stream.read())
             alone = await node.group.Heartbeat(beat)

@@ -12,27 +12,21 @@ import pytest
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.rejections import RebalanceInProgress
 from holdfast.runtime.errors import Crashed, NotCoordinator
-from holdfast.server.rpc.callers import Callers, Context
-from holdfast.server.rpc.heartbeat_stream import (
-    AT_ONCE,
-    WAITING_MAX,
-    HeartbeatStreams,
-    _Stream,
-    answered_before,
-)
-from holdfast.server.rpc.takeovers import Takeovers
+from holdfast.server.rpc.callers import Callers, Identity
+from holdfast.server.rpc.calls.classic import answered_before
+from holdfast.server.rpc.calls.heartbeat_batch import AT_ONCE
+from holdfast.server.rpc.heartbeat_stream import WAITING_MAX
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 from unit.runtime.world import World, joining
 from unit.server.nodes import OTHER, Served, beat, join, served, sync
-from unit.server.watched_world import WatchedWorld
+from unit.server.watched_world import WatchedWorld, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from holdfast.coordinator.model.ids import CallId
     from holdfast.coordinator.model.replies import JoinReply
-    from holdfast.runtime.ports import HistoryLike
 
 
 async def member(node: Served, instance_id: str = "i1") -> g.JoinGroupResponse:
@@ -156,16 +150,16 @@ def test_a_stream_carries_members_only_for_as_long_as_they_are_members() -> None
             stream = node.group.HeartbeatStream()
             await stream.write(batch(1, [beat(old), ghost, nowhere]))
             await stream.read()
-            assert node.node.streams.carried == 1
+            assert node.node.carriers.carried == 1
             new = await node.group.JoinGroup(join())
             await stream.read()
-            assert node.node.streams.carried == 0
+            assert node.node.carriers.carried == 0
             await stream.write(batch(2, [beat(new)]))
             await stream.read()
-            assert node.node.streams.carried == 1
+            assert node.node.carriers.carried == 1
             leaving = g.LeaveGroupRequestMember(member_id=new.member_id, group_instance_id="i1")
             await node.group.LeaveGroup(g.LeaveGroupRequest(group_id="g", members=[leaving]))
-            assert node.node.streams.carried == 0
+            assert node.node.carriers.carried == 0
             await stream.done_writing()
 
     asyncio.run(story())
@@ -244,14 +238,12 @@ def test_the_lease_is_looked_at_again_whenever_other_calls_may_have_been_served(
     """S10 c: it ends between two slices of a batch, so the second is decided behind a barrier."""
 
     async def story() -> None:
-        world = await World().lead()
+        world = await WatchedWorld().lead()
         member = await world.member()
         await world.beat("i1", member)
-        takeovers = Takeovers(world.replica, cast("HistoryLike", None))
-        streams = HeartbeatStreams(world.replica, world.actors, Callers(), takeovers)
         batch = g.HeartbeatBatch(batch=1, requests=[message(member) for _ in range(AT_ONCE + 1)])
         asyncio.get_running_loop().call_soon(lambda: setattr(world.replica, "lease", False))
-        answer = await streams._answer(_Stream(), batch, cast("Context", None))
+        answer = await world.batches().answer(stream(), batch)
 
         assert world.replica.barriers == 1
         assert [one.error_code for one in answer.responses] == [e.ERROR_CODE_NONE] * (AT_ONCE + 1)
@@ -266,13 +258,12 @@ def test_s17_who_leaves_a_batch_of_heartbeats_waits_for_none_of_them(ends: str) 
     async def story() -> list[str]:
         world = await WatchedWorld().lead()
         joined = await world.member()
-        streams = HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers)
         world.replica.hold = True
         leaving = world.ask(removing("g", "i1"))
         await world.until(lambda: world.replica.waits)
         beats = [g.HeartbeatRequest(group_id="g", member_id=joined.member_id) for _ in range(2)]
-        batch, context = g.HeartbeatBatch(requests=beats), cast("Context", None)
-        answer = asyncio.ensure_future(streams._answer(_Stream(), batch, context))
+        batch = g.HeartbeatBatch(requests=beats)
+        answer = asyncio.ensure_future(world.batches().answer(stream(), batch))
         await world.settle()
         complaints, waiting = complaints_of_the_loop(), len(world.actors.calls)
         answer.cancel() if "client" in ends else world.actors.stop()
@@ -301,11 +292,9 @@ def test_s17_a_heartbeat_that_ends_the_stream_leaves_none_before_it_waiting() ->
         await world.until(lambda: world.replica.waits)
         beats = [g.HeartbeatRequest(group_id="g", member_id=joined.member_id) for _ in range(2)]
         beats[1].holdfast.SetInParent()
-        streams = HeartbeatStreams(world.replica, world.actors, Failing(), world.takeovers)
+        failing = Failing()
         with pytest.raises(Crashed):
-            await streams._answer(
-                _Stream(), g.HeartbeatBatch(requests=beats), cast("Context", None)
-            )
+            await world.batches(failing).answer(stream(failing), g.HeartbeatBatch(requests=beats))
         left = len(world.actors.calls)
         world.replica.step_down()
         leaving.cancel()
@@ -319,7 +308,7 @@ def test_s17_a_heartbeat_that_ends_the_stream_leaves_none_before_it_waiting() ->
 class Failing(Callers):
     """A node with a defect: it fails over who calls."""
 
-    def of(self, *_: object) -> c.Caller:
+    def identity(self, _: object) -> Identity:
         raise Crashed("a heartbeat")
 
 
@@ -338,11 +327,10 @@ def removing(group: str, instance: str) -> Callable[[CallId], c.Command]:
 
 def test_pushes_that_a_slow_reader_has_no_room_for_are_counted() -> None:
     """They are hints, so they may be left out; an operator can see that they were."""
-    stream = _Stream()
-    stream.members["g"] = {"a": None, "b": None}
-    told = {name: g.HeartbeatPush(group_id="g", member_id=name) for name in ("a", "b", "stranger")}
+    made = stream()
+    two = [g.HeartbeatPush(group_id="g", member_id=name) for name in ("a", "b")]
 
-    assert [stream.push("g", told) for _ in range(WAITING_MAX)] == [0] * WAITING_MAX
-    assert stream.waiting == WAITING_MAX
-    assert stream.push("g", told) == 2
-    assert stream.waiting == WAITING_MAX
+    assert [made.push(two) for _ in range(WAITING_MAX)] == [0] * WAITING_MAX
+    assert made.waiting == WAITING_MAX
+    assert made.push(two) == 2
+    assert made.waiting == WAITING_MAX

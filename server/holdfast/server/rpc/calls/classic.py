@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator.model.commands import Caller
 from holdfast.server.rpc.calls.member_call import MemberCall
 from holdfast.server.rpc.slices import collected
 from holdfast.server.translate import requests, responses
+from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holdfast.coordinator.model import commands as c
     from holdfast.coordinator.model import replies
     from holdfast.coordinator.model.events import Assigned
     from holdfast.coordinator.model.ids import CallId
+    from holdfast.runtime.groups.actors import Beat
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.server.rpc.calls.member_call import Who
     from holdfast.v1 import extras_pb2 as x
@@ -81,10 +83,44 @@ class Sync(MemberCall[g.SyncGroupRequest, g.SyncGroupResponse]):
         return self._of_one(responses.sync_group(reply), request, reply.error, got)
 
 
+_OF_MEMBERS: Final = frozenset(
+    {e.ERROR_CODE_NONE, e.ERROR_CODE_REBALANCE_IN_PROGRESS, e.ERROR_CODE_ILLEGAL_GENERATION}
+)
+"""Answers to heartbeats of members; others are to strangers, or of a node that leads no more."""
+
+
+def answered_before(hearing: Beat, request: g.HeartbeatRequest) -> g.HeartbeatResponse | None:
+    """Return the cached answer to a heartbeat; None if the heartbeat has to be decided.
+
+    `hearing`: from `Actors.hearing`, asked in this turn of the loop.
+    """
+    if request.HasField("holdfast"):
+        return None
+    instance = request.group_instance_id if request.HasField("group_instance_id") else None
+    key = (request.generation_id, request.member_id, instance)
+    cached = hearing(request.group_id, key)
+    return None if cached is None else responses.cached(cached)
+
+
 class Heartbeat(MemberCall[g.HeartbeatRequest, g.HeartbeatResponse]):
-    """A heartbeat that no cache has the answer to."""
+    """A heartbeat of the classic protocol."""
 
     asked, respond = g.HeartbeatRequest, g.HeartbeatResponse
+
+    def cached(
+        self, hearing: Beat, request: g.HeartbeatRequest, who: Callable[[], str]
+    ) -> g.HeartbeatResponse | None:
+        """Return the cached answer; None: it has to be decided."""
+        del who
+        return answered_before(hearing, request)
+
+    def carries(self, request: g.HeartbeatRequest) -> bool:
+        """Return True, but for the last one, with which a process says that it stops."""
+        return not request.holdfast.release
+
+    def ends(self, code: int | str) -> bool:
+        """Return whether it was no member's here."""
+        return code not in _OF_MEMBERS
 
     def limited(self, request: g.HeartbeatRequest) -> bool:
         """Return False: a refused heartbeat would end a session."""

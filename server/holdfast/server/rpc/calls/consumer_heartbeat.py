@@ -9,6 +9,7 @@ from holdfast.server.access.admission import is_limited
 from holdfast.server.access.gate import refused
 from holdfast.server.rpc.calls.member_call import MemberCall
 from holdfast.server.translate import requests, responses
+from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
@@ -56,10 +57,25 @@ class ConsumerHeartbeat(
     """A heartbeat of the heartbeat protocol, which is never parked."""
 
     asked, respond = g.ConsumerGroupHeartbeatRequest, g.ConsumerGroupHeartbeatResponse
+    brings_target = True
 
     def limited(self, request: g.ConsumerGroupHeartbeatRequest) -> bool:
         """Return whether limits of principals count it: joins and leaves, as those of others."""
         return is_limited(request)
+
+    def cached(
+        self, hearing: Beat, request: g.ConsumerGroupHeartbeatRequest, who: Callable[[], str]
+    ) -> g.ConsumerGroupHeartbeatResponse | None:
+        """Return the cached answer; None: it has to be decided."""
+        return answered_before(hearing, request, who)
+
+    def carries(self, request: g.ConsumerGroupHeartbeatRequest) -> bool:
+        """Return True, but for a goodbye."""
+        return request.member_epoch >= 0
+
+    def ends(self, code: int | str) -> bool:
+        """Return whether it was refused: who sent it has to join, or to give up."""
+        return code != e.ERROR_CODE_NONE
 
     def refusal(
         self, request: g.ConsumerGroupHeartbeatRequest, who: Callable[[], str]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.commands import Caller
     from holdfast.coordinator.model.ids import CallId
     from holdfast.coordinator.model.rejections import Rejection
+    from holdfast.runtime.groups.actors import Beat
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.access.gate import Gate
@@ -68,6 +69,8 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
     """The classes of its request and its response."""
     parks: ClassVar[bool] = False
     """Whether a call of this kind may wait for other members."""
+    brings_target: ClassVar[bool] = False
+    """Whether what a group waits for is computed by a call of this kind of any member."""
 
     def __init__(self, replica: ReplicaLike, takeovers: Takeovers, gate: Gate) -> None:
         self._replica, self._takeovers, self._gate = replica, takeovers, gate
@@ -97,6 +100,24 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
         """Return whether limits of principals count this call."""
         del request
         return True
+
+    def cached(self, hearing: Beat, request: RequestT, who: Callable[[], str]) -> ResponseT | None:
+        """Return the cached answer to a heartbeat; None: this call has to be decided.
+
+        `hearing`: from `Actors.hearing`, asked in this turn of the loop. `who`: as of `refusal`.
+        """
+        del hearing, request, who
+        return None
+
+    def carries(self, request: RequestT) -> bool:
+        """Return whether pushes to the member go to the stream of this call from now on."""
+        del request
+        return False
+
+    def ends(self, code: int | str) -> bool:
+        """Return whether a call that ended so is of no member who can be pushed to."""
+        del code
+        return False
 
     def _refused(self, request: RequestT, error: Refused) -> ResponseT:
         """Make the response of a call that is refused whole."""

@@ -52,8 +52,9 @@ async def _response(one: OpenCall, counts: CallCounts, who: Callable[[], str]) -
 
 
 def _count(one: OpenCall, counts: CallCounts, code: int | str) -> None:
-    """Count how a call ended, and end its trace."""
+    """Note and count how a call ended, and end its trace."""
     counts.of(one.kind.method if one.kind else UNKNOWN)[code] += 1
+    one.code = code
     one.traced(code)
 
 

@@ -27,7 +27,8 @@ ANSWERED_MAX: Final = 512
 """Calls with answers that are not written, from which a stream is not read: more come together only
 for a caller that does not read them. Short calls take 5 kB each and count for no bytes."""
 
-
+PUSHES_MAX: Final = 10_000
+"""Pushes that wait for a slow reader; above this, further ones (mere hints) are left out."""
 _GIVEN_UP: Final = "CANCELLED"
 """How the trace of a call ends that nobody wants any more: as that of a unary one."""
 
@@ -52,7 +53,7 @@ class OpenCall:
     """An open call. `made`: its response, or its end, if no actor was asked."""
 
     __slots__ = (
-        *("answered", "call", "kind", "made", "message", "number", "parked", "request"),
+        *("answered", "call", "code", "kind", "made", "message", "number", "parked", "request"),
         "trace",
     )
 
@@ -69,6 +70,8 @@ class OpenCall:
         self.made: Message | Exception | None = None
         self.trace: CallTrace | None = None
         self.answered = self.parked = False
+        self.code: int | str | None = None
+        """How it ended: the error code of its answer, or the name of its status."""
 
     def close(self) -> None:
         """Let go of its message, for it needs nothing of it any more."""
@@ -144,16 +147,16 @@ class OpenCalls:
         self._room.set()
         return True
 
-    def give_up(self, number: int) -> bool:
-        """Give a call up that nobody wants any more; return whether one has this number."""
+    def give_up(self, number: int) -> OpenCall | None:
+        """Give a call up that nobody wants any more; return it, if one has this number."""
         one = self._calls.pop(number, None)
         if one is None:
-            return False
+            return None
         self._unpark(one)
         self._answered -= one.answered
         one.give_up()
         self._room.set()
-        return True
+        return one
 
     def give_up_all(self) -> None:
         """Give up all of them: nobody would get the answers."""

@@ -16,18 +16,15 @@ import grpc
 
 from holdfast.server.guard.pace import BYTE_S
 from holdfast.server.guard.request_guard import SHORT_BYTES
-from holdfast.server.rpc.calls.consumer_heartbeat import answered_before as beat_answered
 from holdfast.server.rpc.errors import ENDED, CallFailed, malformed
-from holdfast.server.rpc.heartbeat_stream import answered_before
 from holdfast.server.rpc.session.answering import answer, crashed, told
-from holdfast.server.rpc.session.open_calls import LongMessage, OpenCall, OpenCalls
+from holdfast.server.rpc.session.open_calls import PUSHES_MAX, LongMessage, OpenCall, OpenCalls
 from holdfast.server.rpc.slices import Slices
 from holdfast.server.traces.traceparent import parsed
+from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-
-    from google.protobuf.message import Message
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.server.access.principal_limits import PrincipalLimits
@@ -38,8 +35,8 @@ if TYPE_CHECKING:
     from holdfast.server.rpc.callers import Callers, Context, Identity
     from holdfast.server.rpc.calls.member_call import MemberCall
     from holdfast.server.rpc.calls.member_calls import MemberCalls
+    from holdfast.server.rpc.pushes.carriers import Carriers
     from holdfast.server.traces.traces import Traces
-    from holdfast.v1 import group_pb2 as g
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +44,8 @@ IDLE_S: Final = 0.0002
 """Seconds of the loop that a message counts for which neither begins nor gives up a call."""
 ANSWERS_BYTES: Final = 1 << 20
 """Bytes of answers from which a message is written before further answers are made."""
+
+PUSHES_A_MESSAGE: Final = 1_000
 
 HEARTBEATS: Final = frozenset({"heartbeat", "consumer_heartbeat"})
 """The fields of calls before which no session of their members ends (S9 a)."""
@@ -64,11 +63,12 @@ class Desk(NamedTuple):
     members_max: Callable[[], int]
     counts: CallCounts
     limits: PrincipalLimits
+    carriers: Carriers
     traces: Traces | None = None
 
 
 class Stream:
-    """One open stream."""
+    """One open stream, which is a `Carrier` of the members whose heartbeats it has."""
 
     def __init__(self, desk: Desk, who: Identity, peer: str) -> None:
         self._desk, self._peer = desk, peer
@@ -77,6 +77,7 @@ class Stream:
         self._kinds = {kind.field: kind for kind in desk.calls.all}
         self.open = OpenCalls()
         self._done: list[OpenCall] = []
+        self._pushes: list[g.HeartbeatPush] = []
         self._news = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
         self.told_to_end = False
@@ -91,9 +92,10 @@ class Stream:
         if self.told_to_end:
             reader.cancel()
         while not reader.done() or self._done or (self.open and not _failed(reader)):
-            if not self._done:
+            if not self._done and not self._pushes:
                 self._news.clear()
                 await self._news.wait()
+            await self._write_pushes(context)
             done, self._done = self._done, []
             await self._write(done, context)
         if not reader.cancelled():
@@ -110,6 +112,27 @@ class Stream:
         if self._reader is not None:
             self._reader.cancel()
         self.open.give_up_all()
+        self._desk.carriers.close(self)
+
+    # --- pushes ---
+
+    def principal(self) -> str:
+        """Return who calls."""
+        return self._principal()
+
+    def push(self, pushes: Sequence[g.HeartbeatPush]) -> int:
+        """Queue pushes, unless too many wait; returns how many were left out."""
+        if len(self._pushes) >= PUSHES_MAX:
+            return len(pushes)
+        self._pushes += pushes
+        self._news.set()
+        return 0
+
+    async def _write_pushes(self, context: Context) -> None:
+        pushes, self._pushes = self._pushes, []
+        for first in range(0, len(pushes), PUSHES_A_MESSAGE):
+            some = pushes[first : first + PUSHES_A_MESSAGE]
+            await context.write(g.SessionResponse(pushes=some).SerializeToString())
 
     # --- calls ---
 
@@ -123,7 +146,7 @@ class Stream:
 
         What arrived is begun before anything waits: it may hold heartbeats (S9).
         """
-        given_up = sum(map(self.open.give_up, message.given_up))
+        given_up = sum(map(self._give_up, message.given_up))
         count, size, held = len(message.calls), message.ByteSize(), None
         if not count:
             await self._pay(size, given_up)
@@ -136,6 +159,13 @@ class Stream:
             await self._desk.pace.turn(self._peer)
         if held is not None:
             await self._desk.in_flight.room(self._peer)
+
+    def _give_up(self, number: int) -> bool:
+        """Give a call up; return whether one had this number."""
+        one = self.open.give_up(number)
+        if one is not None:
+            self._carry_no_more(one)
+        return one is not None
 
     async def _pay(self, size: int, given_up: int) -> None:
         """Charge the caller for a message without calls; it is free if calls were given up.
@@ -207,24 +237,16 @@ class Stream:
         limits = self._desk.limits
         if limits.on and kind.limited(one.request):
             limits.take(self._principal(), size_of(one.request))
-        one.made = self._answered_before(one, kind)
-        if one.made is not None:
-            return
-        with self._desk.actors.open(one.trace) as call:
-            caller = kind.caller(self._who, call.number, one.request)
-            parked = partial(self.open.park, one) if kind.parks else None
-            call.submit(kind.command(one.request, caller, parts), parked)
-        one.call = call
-        call.future.add_done_callback(lambda _: self._finish(one))
-
-    def _answered_before(self, one: OpenCall, kind: MemberCall[Any, Any]) -> Message | None:
-        """Return the cached answer to a heartbeat, if there is one."""
-        calls = self._desk.calls
-        if kind is calls.heartbeat:
-            return answered_before(self._desk.actors.hearing(), one.request)
-        if kind is calls.consumer_heartbeat:
-            return beat_answered(self._desk.actors.hearing(), one.request, self._principal)
-        return None
+        one.made = kind.cached(self._desk.actors.hearing(), one.request, self._principal)
+        if one.made is None:
+            with self._desk.actors.open(one.trace) as call:
+                caller = kind.caller(self._who, call.number, one.request)
+                parked = partial(self.open.park, one) if kind.parks else None
+                call.submit(kind.command(one.request, caller, parts), parked)
+            one.call = call
+            call.future.add_done_callback(lambda _: self._finish(one))
+        if kind.carries(one.request):
+            self._carry(one.request, brings=kind.brings_target)
 
     def _finish(self, one: OpenCall) -> None:
         """Note that a call has its answer; the writer takes all of them together."""
@@ -246,12 +268,27 @@ class Stream:
                 parts.append(await answer(one, self._desk.counts, self._principal))
             finally:
                 one.close()
+            self._carry_no_more(one)
             size += len(parts[-1])
             if size >= ANSWERS_BYTES:
                 await context.write(b"".join(parts))
                 parts, size = [], 0
         if parts:
             await context.write(b"".join(parts))
+
+    def _carry(self, request: Any, *, brings: bool) -> None:  # noqa: ANN401 - of either protocol
+        """Have the pushes to a member come on this stream."""
+        self._desk.carriers.carry(self, request.group_id, request.member_id, brings=brings)
+
+    def _carry_no_more(self, one: OpenCall) -> None:
+        """Forget the member of a heartbeat that was refused, or that nobody wants answered.
+
+        Else names of nobody could fill the table, with calls that are given up.
+        """
+        kind = one.kind
+        over = one.code is None or (kind is not None and kind.ends(one.code))
+        if over and kind is not None and kind.carries(one.request):
+            self._desk.carriers.drop(self, one.request.group_id, one.request.member_id)
 
 
 def size_of(request: Any) -> int:  # noqa: ANN401 - of any call

@@ -1,0 +1,38 @@
+"""What a member has to do next to own its target: whoever pushes hints asks this.
+
+It decides nothing: a member moves by its own heartbeat, and only there (`targets.reconciliation`).
+"""
+
+from __future__ import annotations
+
+from holdfast.coordinator.consumer import holdings
+from holdfast.coordinator.consumer.state import ConsumerGroup
+from holdfast.coordinator.groups.group_type import Move
+from holdfast.coordinator.model.ids import MemberId, TopicPartition
+
+
+def awaits_target(group: ConsumerGroup) -> bool:
+    """Return whether the group epoch has no target yet: the next heartbeat of any member brings it.
+
+    Nobody can bring one to a group without members, and nobody waits for it.
+    """
+    return group.generation > group.body.assignment_epoch and bool(group.body.members)
+
+
+def move(group: ConsumerGroup, member_id: MemberId) -> Move | None:
+    """Return what a member has to do; None: it owns what it is to own, or its process has stopped.
+
+    A member that owns all of the target and does not know its epoch yet is in no hurry.
+    """
+    body = group.body
+    member = body.members.get(member_id)
+    if member is None or member.released or member_id in body.settled:
+        return None
+    target = body.targets.get(member_id)
+    meant = () if target is None else target.partitions
+    if holdings.listed(member.owned) == meant and not member.revoking:
+        return None
+    wanted, owned = holdings.pairs(meant), holdings.pairs(member.owned)
+    places = [TopicPartition(*each) for each in wanted - owned]
+    blocked = [each for each in places if body.owners.get(each, member_id) != member_id]
+    return Move(not owned <= wanted, bool(member.revoking), frozenset(blocked))

@@ -70,6 +70,8 @@ class FakeGroup:
         self.describe_gate.set()
         self.pushes: asyncio.Queue[group_pb2.HeartbeatPush] = asyncio.Queue()
         self.has_stream = True
+        self.classic_only = False  # batches as before there were two protocols on the stream
+        self.session_pushes: list[group_pb2.HeartbeatPush] = []  # with the next answer
         self.has_session = True
         self.sessions = 0
         self.messages: list[list[int]] = []  # the numbers of the calls in each Session message
@@ -180,6 +182,9 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
             answer.status.CopyFrom(own.status)
         async with writing:  # gRPC takes one message at a time
             await context.write(group_pb2.SessionResponse(answers=[answer]))
+            if pushes := self.group.session_pushes:
+                self.group.session_pushes = []
+                await context.write(group_pb2.SessionResponse(pushes=pushes))
 
     async def FindCoordinator(self, request: Any, context: Any) -> Any:
         await self.group.enter("FindCoordinator", request, context)
@@ -247,13 +252,17 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
     async def _read(self, requests: Any, answers: asyncio.Queue[Any]) -> None:
         async for batch in requests:
             self.group.requests["HeartbeatStream"].extend(batch.requests)
+            self.group.requests["HeartbeatStream"].extend(batch.consumer_requests)
             self.group.batches += 1
             if self.group.mute:
                 continue
-            responses = [self._heartbeat(one.member_id) for one in batch.requests]
-            await answers.put(
-                group_pb2.HeartbeatBatchResponse(batch=batch.batch, responses=responses)
-            )
+            made = group_pb2.HeartbeatBatchResponse(batch=batch.batch)
+            made.responses.extend([self._heartbeat(one.member_id) for one in batch.requests])
+            if not self.group.classic_only:
+                consumers = self.group.consumers
+                heard = [consumers.answer(one, boot_ms()) for one in batch.consumer_requests]
+                made.consumer_responses.extend(heard)
+            await answers.put(made)
 
     def _heartbeat(self, member_id: str) -> group_pb2.HeartbeatResponse:
         group = self.group

@@ -9,6 +9,7 @@ import grpc
 
 from harness.poll import until_async, until_told
 from holdfast.client._rpc.caller import Caller
+from holdfast.client._rpc.clock import boot_ms
 from holdfast.client._rpc.heartbeat_stream import BATCH_MAX, HeartbeatStream
 from holdfast.client._session.session_io import Failure
 from holdfast.v1 import group_pb2
@@ -39,16 +40,12 @@ def beat(number: int, group: str = "g") -> group_pb2.HeartbeatRequest:
     return group_pb2.HeartbeatRequest(group_id=group, member_id=f"m-{number}", generation_id=1)
 
 
-def ignore(_: group_pb2.HeartbeatPush) -> None:
-    """For heartbeats that expect no push."""
-
-
 def test_heartbeats_that_fall_due_together_travel_in_one_message() -> None:
     async def scenario() -> None:
         async with fake_cluster() as (group, (node,)):
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
-            attempts = (stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(50))
+            attempts = (stream.attempt(beat(n), PATIENCE_MS) for n in range(50))
             answers = await asyncio.gather(*attempts)
             assert all(isinstance(one, group_pb2.HeartbeatResponse) for one in answers)
             assert group.streams == 1
@@ -65,7 +62,7 @@ def test_each_member_gets_its_own_answer() -> None:
             group.heartbeat_codes = {"m-1": ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID}
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
-            attempts = (stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(3))
+            attempts = (stream.attempt(beat(n), PATIENCE_MS) for n in range(3))
             answers = await asyncio.gather(*attempts)
             codes = [getattr(answer, "error_code", None) for answer in answers]
             assert codes == [0, ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID, 0]
@@ -86,7 +83,8 @@ def test_a_push_reaches_its_member_and_no_other() -> None:
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
             for name, request in (("one", beat(1)), ("two", beat(2)), ("other", beat(1, "h"))):
-                await stream.attempt(request, PATIENCE_MS, noting(name))
+                stream.listen(request.group_id, request.member_id, noting(name))
+                await stream.attempt(request, PATIENCE_MS)
             for member_id in ("m-2", "m-3", "m-1"):
                 push = group_pb2.HeartbeatPush(group_id="g", member_id=member_id, generation_id=1)
                 await group.pushes.put(push)
@@ -108,7 +106,7 @@ def test_what_breaks_the_stream_fails_all_that_wait_alike_and_is_counted_once() 
             group.refuse_stream = [(grpc.StatusCode.UNAVAILABLE, ())]
             caller = Caller([node.address, "127.0.0.1:1"])
             stream = HeartbeatStream(caller)
-            attempts = (stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(100))
+            attempts = (stream.attempt(beat(n), PATIENCE_MS) for n in range(100))
             answers = await asyncio.gather(*attempts)
             assert all(isinstance(one, Failure) for one in answers)
             assert len({id(one) for one in answers}) == 1
@@ -125,8 +123,8 @@ def test_after_a_failure_another_stream_is_opened() -> None:
             group.refuse_stream = [(grpc.StatusCode.UNAVAILABLE, ())]
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
-            first = await stream.attempt(beat(1), PATIENCE_MS, ignore)
-            second = await stream.attempt(beat(1), PATIENCE_MS, ignore)
+            first = await stream.attempt(beat(1), PATIENCE_MS)
+            second = await stream.attempt(beat(1), PATIENCE_MS)
             assert isinstance(first, Failure)
             assert isinstance(second, group_pb2.HeartbeatResponse)
             stream.close()
@@ -141,7 +139,7 @@ def test_a_silent_node_is_given_up_and_left() -> None:
             group.mute = True
             caller = Caller([node.address, "127.0.0.1:1"])
             stream = HeartbeatStream(caller)
-            answer = await stream.attempt(beat(1), 200, ignore)
+            answer = await stream.attempt(beat(1), 200)
             assert isinstance(answer, Failure)
             assert "no answer within 200 ms" in str(answer.error)
             assert caller.endpoints.current == "127.0.0.1:1"
@@ -157,7 +155,7 @@ def test_closing_fails_what_is_in_flight() -> None:
             group.mute = True
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
-            attempt = asyncio.create_task(stream.attempt(beat(1), PATIENCE_MS, ignore))
+            attempt = asyncio.create_task(stream.attempt(beat(1), PATIENCE_MS))
             await until_async(lambda: group.requests["HeartbeatStream"], "the heartbeat")
             stream.close()
             answer = await attempt
@@ -175,9 +173,7 @@ def test_no_message_carries_more_heartbeats_than_a_service_takes() -> None:
         async with fake_cluster() as (group, (node,)):
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
-            attempts = (
-                stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(BATCH_MAX * 2 + 1)
-            )
+            attempts = (stream.attempt(beat(n), PATIENCE_MS) for n in range(BATCH_MAX * 2 + 1))
             answers = await asyncio.gather(*attempts)
             assert all(isinstance(one, group_pb2.HeartbeatResponse) for one in answers)
             assert group.batches == 3
@@ -197,9 +193,8 @@ def test_a_member_id_that_ended_is_not_listened_for_any_more() -> None:
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
             for number in (1, 2):
-                await stream.attempt(
-                    beat(number), PATIENCE_MS, lambda push: heard.put_nowait(push.member_id)
-                )
+                stream.listen("g", f"m-{number}", lambda push: heard.put_nowait(push.member_id))
+                await stream.attempt(beat(number), PATIENCE_MS)
             for member_id in ("m-1", "m-2"):
                 push = group_pb2.HeartbeatPush(group_id="g", member_id=member_id, generation_id=1)
                 await group.pushes.put(push)
@@ -214,7 +209,7 @@ async def until_moved(stream: HeartbeatStream, group: FakeGroup, streams: int) -
     """Beat until the service has seen so many streams; no heartbeat fails."""
 
     async def beats() -> bool:
-        answer = await stream.attempt(beat(99), PATIENCE_MS, ignore)
+        answer = await stream.attempt(beat(99), PATIENCE_MS)
         assert not isinstance(answer, Failure)
         return group.streams == streams
 
@@ -228,9 +223,9 @@ def test_a_stream_on_an_aged_connection_is_left_without_a_failed_heartbeat() -> 
         async with fake_cluster() as (group, (node,)):
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
-            await stream.attempt(beat(0), PATIENCE_MS, ignore)
+            await stream.attempt(beat(0), PATIENCE_MS)
             for streams in (2, 3, 4):
-                attempts = (stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(10))
+                attempts = (stream.attempt(beat(n), PATIENCE_MS) for n in range(10))
                 under_way = [asyncio.create_task(each) for each in attempts]
                 await asyncio.sleep(0)
                 stream.connection_ages(node.address)
@@ -251,7 +246,8 @@ def test_a_push_on_the_stream_that_was_left_still_arrives() -> None:
             heard: asyncio.Queue[str] = asyncio.Queue()
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
-            await stream.attempt(beat(1), PATIENCE_MS, lambda p: heard.put_nowait(p.member_id))
+            stream.listen("g", "m-1", lambda push: heard.put_nowait(push.member_id))
+            await stream.attempt(beat(1), PATIENCE_MS)
             stream.connection_ages(node.address)
             await until_moved(stream, group, 2)
             push = group_pb2.HeartbeatPush(group_id="g", member_id="m-1", generation_id=1)
@@ -270,12 +266,12 @@ def test_heartbeats_on_a_stream_that_was_left_fail_if_it_ends_before_their_answe
         async with fake_cluster() as (group, (node,)):
             caller = Caller(node.address)
             stream = HeartbeatStream(caller)
-            await stream.attempt(beat(0), PATIENCE_MS, ignore)
+            await stream.attempt(beat(0), PATIENCE_MS)
             group.mute = True
-            waits = asyncio.create_task(stream.attempt(beat(1), PATIENCE_MS, ignore))
+            waits = asyncio.create_task(stream.attempt(beat(1), PATIENCE_MS))
             await until_async(lambda: group.batches == 2, "the second batch")
             stream.connection_ages(node.address)
-            other = asyncio.create_task(stream.attempt(beat(2), PATIENCE_MS, ignore))
+            other = asyncio.create_task(stream.attempt(beat(2), PATIENCE_MS))
             await until_async(lambda: group.streams == 2, "another stream")
             (older,) = stream._older
             older.cancel()
@@ -283,6 +279,107 @@ def test_heartbeats_on_a_stream_that_was_left_fail_if_it_ends_before_their_answe
             assert isinstance(failure, Failure)
             assert "ended before the answer" in str(failure.error)
             other.cancel()
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def consumer(number: int, epoch: int = 2) -> group_pb2.ConsumerGroupHeartbeatRequest:
+    return group_pb2.ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id=f"c-{number}", member_epoch=epoch
+    )
+
+
+def known(group: FakeGroup, *numbers: int) -> None:
+    """Have the group know these members of the heartbeat protocol, at epoch 2 and above."""
+    for number in numbers:
+        request = consumer(number, 0)
+        request.subscribed_topic_names.names.append("t")
+        request.topic_partitions.SetInParent()
+        group.consumers.answer(request, boot_ms())
+
+
+def test_heartbeats_of_both_protocols_travel_in_one_message_and_get_their_own_answers() -> None:
+    """group.proto: each list is answered in its order."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            known(group, 1)
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            requests = (consumer(1), beat(1), consumer(9), beat(2))
+            answers = await asyncio.gather(*(stream.attempt(one, PATIENCE_MS) for one in requests))
+            kinds = [type(one).__name__ for one in answers]
+            assert kinds == ["ConsumerGroupHeartbeatResponse", "HeartbeatResponse"] * 2
+            codes = [getattr(one, "error_code", None) for one in answers]
+            assert codes == [0, 0, ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID, 0]
+            assert group.batches == 1
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_a_node_that_knows_only_the_classic_protocol_in_batches_gets_the_others_unary() -> None:
+    """It reads over a field that it does not know: nobody may wait for an answer in vain."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            group.classic_only = True
+            known(group, 1)
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            for _ in range(2):
+                answers = await asyncio.gather(
+                    *(stream.attempt(one, PATIENCE_MS) for one in (beat(1), consumer(1)))
+                )
+                assert [getattr(one, "error_code", None) for one in answers] == [0, 0]
+            assert len(group.requests["ConsumerGroupHeartbeat"]) == 2
+            on_stream = [type(one).__name__ for one in group.requests["HeartbeatStream"]]
+            assert on_stream.count("ConsumerGroupHeartbeatRequest") == 1, "it was not tried again"
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_a_push_on_a_session_reaches_its_member() -> None:
+    """It comes on the stream that carried the last heartbeat, which may be a join."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            heard: asyncio.Queue[str] = asyncio.Queue()
+            caller = Caller(node.address, on_streams=True)
+            stream = HeartbeatStream(caller)
+            stream.listen("g", "c-1", lambda push: heard.put_nowait(push.member_id))
+            group.session_pushes = [
+                group_pb2.HeartbeatPush(group_id="g", member_id=name) for name in ("x", "c-1")
+            ]
+            await caller.attempt(consumer(1), PATIENCE_MS)
+            assert await heard.get() == "c-1"
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_a_stream_that_breaks_leaves_who_listens_on_sessions() -> None:
+    """Members that wait for a partition are reached on the stream of their join."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            heard: asyncio.Queue[str] = asyncio.Queue()
+            caller = Caller(node.address, on_streams=True)
+            stream = HeartbeatStream(caller)
+            stream.listen("g", "c-1", lambda push: heard.put_nowait(push.member_id))
+            group.refuse_stream = [(grpc.StatusCode.UNAVAILABLE, ())]
+            assert isinstance(await stream.attempt(beat(1), PATIENCE_MS), Failure)
+            group.session_pushes = [group_pb2.HeartbeatPush(group_id="g", member_id="c-1")]
+            await caller.attempt(consumer(1), PATIENCE_MS)
+            assert await heard.get() == "c-1"
+            stream.forget("g", "c-1")
+            assert ("g", "c-1") not in stream._listeners
             stream.close()
             await caller.close()
 

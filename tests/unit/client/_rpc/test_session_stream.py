@@ -339,7 +339,7 @@ def test_a_stream_on_an_aged_connection_answers_what_it_was_asked() -> None:
         async with cluster() as (group, (node,), caller):
             parked = asyncio.create_task(caller.attempt(join(), PATIENCE_MS))
             await until_async(lambda: group.sessions == 1, "the first stream")
-            sessions = caller._sessions
+            sessions = caller.sessions
             assert sessions is not None
             sessions.connection_ages(node.address)
             answer = await caller.attempt(commit(), PATIENCE_MS)

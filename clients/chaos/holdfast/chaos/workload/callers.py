@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.chaos.workload.recorder import Recorder
     from holdfast.client import Credentials
-    from holdfast.client._rpc.heartbeat_stream import OnPush
+    from holdfast.client._rpc.heartbeat_stream import Request
 
 AnswerT = TypeVar("AnswerT", bound="Message")
 
@@ -163,12 +163,10 @@ class RecordedHeartbeats(HeartbeatStream):
         super().__init__(caller)
         self._recorded = caller
 
-    async def attempt(
-        self, request: group_pb2.HeartbeatRequest, timeout_ms: int, on_push: OnPush
-    ) -> Message | Failure:
+    async def attempt(self, request: Request, timeout_ms: int) -> Message | Failure:
         """Attempt as `HeartbeatStream.attempt` does."""
         with self._recorded.as_one(request) as call:
-            result = await super().attempt(request, timeout_ms, on_push)
+            result = await super().attempt(request, timeout_ms)
             call.came_to(result)
             return result
 

@@ -112,7 +112,7 @@ class Caller:
         self._on_acknowledged = on_acknowledged
         self.connectivity = ConnectivityLog()
         self._discovery = Discovery(self.endpoints, self.channel, self.shown)
-        self._sessions = SessionStreams(self._open_session) if on_streams else None
+        self.sessions = SessionStreams(self._open_session) if on_streams else None
         self._closed = False
         self.on_connection_ages: Callable[[str], None] = lambda _: None
         """Hears the address of a node whose connection takes no new calls."""
@@ -143,8 +143,8 @@ class Caller:
             return
         self._closed = True
         await self._discovery.close(grace_ms)
-        if self._sessions is not None:
-            await self._sessions.close()
+        if self.sessions is not None:
+            await self.sessions.close()
         for watch in self._watches.values():
             watch.cancel()
         if self._files is not None:
@@ -179,8 +179,8 @@ class Caller:
             self._connection_ages(address)
 
     def _connection_ages(self, address: str) -> None:
-        if self._sessions is not None:
-            self._sessions.connection_ages(address)
+        if self.sessions is not None:
+            self.sessions.connection_ages(address)
         self.on_connection_ages(address)
 
     def _renew_channels(self) -> None:
@@ -210,8 +210,8 @@ class Caller:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (state := channel.get_state(try_to_connect=True)) is not _READY:
                     self._discovery.reconnecting(address)
-                    if self._sessions is not None:
-                        self._sessions.reconnecting(address)
+                    if self.sessions is not None:
+                        self.sessions.reconnecting(address)
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
                         if words := await connect_errors.failure_text(channel):
                             self._words[address] = words, boot_ms()
@@ -324,9 +324,9 @@ class Caller:
         self, address: str, request: Message, timeout_s: float, on_sent: Callable[[], None] | None
     ) -> tuple[Message, Iterable[tuple[str, Any]]]:
         """Send a request; return the response and its trailing metadata. Raises AioRpcError."""
-        if self._sessions is not None and self._sessions.carries(address, request):
+        if self.sessions is not None and self.sessions.carries(address, request):
             try:
-                return await self._sessions.ask(address, request, timeout_s, on_sent), ()
+                return await self.sessions.ask(address, request, timeout_s, on_sent), ()
             except NotServed:
                 _LOGGER.debug("%s has no Session stream for this call: it goes unary", address)
         call = self._method(address, request)(

@@ -3,13 +3,18 @@
 A message on an open stream costs a third of a unary call; heartbeats that are due together travel
 in one message; and a push reports a rebalance at once instead of at the next heartbeat. A stream
 that breaks counts as one failure for all members on it, so they also come back together. A service
-without the stream gets unary heartbeats. Does not know what an answer means to a member.
+without the stream, or without a protocol on it, gets unary heartbeats.
+
+In the heartbeat protocol, only those that change nothing come here: batches are answered in order,
+and one that waits for the log would hold up the others. Pushes come on whichever stream has carried
+a member's last heartbeat, so this is told of those on Session streams, too. Does not know what an
+answer means to a member.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import grpc
 import grpc.aio
@@ -28,8 +33,22 @@ if TYPE_CHECKING:
     from holdfast.client._rpc.caller import Caller
 
     OnPush: TypeAlias = Callable[[group_pb2.HeartbeatPush], None]
-    Answer: TypeAlias = "asyncio.Future[group_pb2.HeartbeatResponse | Failure]"
+    Request: TypeAlias = group_pb2.HeartbeatRequest | group_pb2.ConsumerGroupHeartbeatRequest
+    Response: TypeAlias = group_pb2.HeartbeatResponse | group_pb2.ConsumerGroupHeartbeatResponse
+    Answer: TypeAlias = "asyncio.Future[Response | Failure | _NotTaken]"
 
+BEATS: Final = (group_pb2.HeartbeatRequest, group_pb2.ConsumerGroupHeartbeatRequest)
+"""The heartbeats of both protocols."""
+_Said: TypeAlias = Literal[
+    "rack_id",
+    "rebalance_timeout_ms",
+    "subscribed_topic_names",
+    "subscribed_topic_regex",
+    "server_assignor",
+    "topic_partitions",
+]
+_SAID: Final[tuple[_Said, ...]] = get_args(_Said)
+"""The fields by which a heartbeat of the heartbeat protocol can change something."""
 BATCH_MAX: Final = 1_000
 """Heartbeats in one message: far below the service's bound, and quickly answered."""
 _LINGER_S: Final = 10.0
@@ -40,8 +59,19 @@ _ENDED: Final = frozenset(
 """Answers after which a member id is never used again."""
 
 
+def carries(request: Request) -> bool:
+    """Return whether a heartbeat is to go on a HeartbeatStream, and not where all calls go."""
+    if isinstance(request, group_pb2.HeartbeatRequest):
+        return not request.holdfast.release
+    return request.member_epoch > 0 and not any(map(request.HasField, _SAID))
+
+
+class _NotTaken:
+    """The end of a heartbeat of the heartbeat protocol that a node knows nothing of in a batch."""
+
+
 class _Beat(NamedTuple):
-    request: group_pb2.HeartbeatRequest
+    request: Request
     answer: Answer
 
 
@@ -65,27 +95,29 @@ class HeartbeatStream:
         """The stream on which each of these batches went."""
         self._listeners: dict[tuple[str, str], OnPush] = {}
         self._batch = self._breaks = 0
-        self._unary = False
+        self._unary = self._classic_only = False
+        if caller.sessions is not None:
+            caller.sessions.on_push = self._pushed
 
-    async def attempt(
-        self, request: group_pb2.HeartbeatRequest, timeout_ms: int, on_push: OnPush
-    ) -> Message | Failure:
-        """Send one heartbeat once; `on_push` gets the pushes to its member from now on.
+    async def attempt(self, request: Request, timeout_ms: int) -> Message | Failure:
+        """Send one heartbeat once.
 
         A failure ends the stream for all, and the next heartbeat opens another.
         """
-        if self._unary:
+        if self._unary or (self._classic_only and _is_consumer(request)):
             return await self._caller.attempt(request, timeout_ms)
         address, breaks = self._caller.endpoints.current, self._breaks
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 failure = await self._open(address)
                 address, breaks = self._address or address, self._breaks
-                answer = failure or await self._exchange(request, on_push)
+                answer = failure or await self._exchange(request)
         except TimeoutError:
             if breaks != self._breaks:
                 return self._failure(address, "the stream broke", 0)
             return self._break(self._given_up(address, f"no answer within {timeout_ms} ms"))
+        if isinstance(answer, _NotTaken):
+            return await self._caller.attempt(request, timeout_ms)
         if not isinstance(answer, Failure):
             if answer.error_code in _ENDED:
                 self.forget(request.group_id, request.member_id)
@@ -94,6 +126,10 @@ class HeartbeatStream:
             self._unary = True
             return await self._caller.attempt(request, timeout_ms)
         return answer
+
+    def listen(self, group: str, member_id: str, on_push: OnPush) -> None:
+        """Give the pushes to this member to `on_push`, on whichever stream they come."""
+        self._listeners[group, member_id] = on_push
 
     def forget(self, group: str, member_id: str) -> None:
         """Remove the listener for pushes to this member."""
@@ -135,6 +171,7 @@ class HeartbeatStream:
         if self._call is not None and self._reader is not None:
             self._retire(self._call, self._reader)
         self._call, self._address, self._moving = call, address, False
+        self._classic_only = False  # it may be another node, or the same one upgraded
         self._reader = asyncio.create_task(self._read(call, address))
         if self._next:
             self._sender = asyncio.create_task(self._send(call))
@@ -149,13 +186,9 @@ class HeartbeatStream:
         reader.add_done_callback(lambda _: self._older.pop(call, None))
         asyncio.get_running_loop().call_later(_LINGER_S, call.cancel)
 
-    async def _exchange(
-        self, request: group_pb2.HeartbeatRequest, on_push: OnPush
-    ) -> group_pb2.HeartbeatResponse | Failure:
+    async def _exchange(self, request: Request) -> Response | Failure | _NotTaken:
         if self._call is None:
             return self._failure(self._address, "the stream ended before it was used", 0)
-        # The service pushes to those whose heartbeat this stream has carried.
-        self._listeners[request.group_id, request.member_id] = on_push
         answer: Answer = asyncio.get_running_loop().create_future()
         self._next.append(_Beat(request, answer))
         if self._sender is None or self._sender.done():
@@ -169,9 +202,8 @@ class HeartbeatStream:
             self._batch += 1
             self._sent[self._batch] = beats
             self._carrier[self._batch] = call
-            requests = [beat.request for beat in beats]
             try:
-                await call.write(group_pb2.HeartbeatBatch(batch=self._batch, requests=requests))
+                await call.write(_message(self._batch, beats))
             except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 return  # the reader sees the same end, and says why
 
@@ -202,14 +234,21 @@ class HeartbeatStream:
         return self._sent.pop(batch, [])
 
     def _received(self, message: group_pb2.HeartbeatBatchResponse) -> None:
-        beats = self._taken(message.batch)
-        for beat, response in zip(beats, message.responses, strict=False):
-            if not beat.answer.done():
-                beat.answer.set_result(response)
         for push in message.pushes:
-            listener = self._listeners.get((push.group_id, push.member_id))
-            if listener is not None:
-                listener(push)
+            self._pushed(push)
+        classic, consumer = _by_protocol(self._taken(message.batch))
+        _answer(classic, message.responses)
+        taken = len(message.consumer_responses)
+        _answer(consumer[:taken], message.consumer_responses)
+        if consumer[taken:]:  # an older node, which reads over what it does not know
+            self._classic_only = True
+            _end(consumer[taken:], _NotTaken())
+
+    def _pushed(self, push: group_pb2.HeartbeatPush) -> None:
+        """Give a push to its member, if that is here."""
+        listener = self._listeners.get((push.group_id, push.member_id))
+        if listener is not None:
+            listener(push)
 
     def _break(self, failure: Failure) -> Failure:
         """End the stream: all who wait on it get this failure."""
@@ -221,7 +260,6 @@ class HeartbeatStream:
             self._call.cancel()
         self._call = self._reader = self._sender = None
         self._address, self._moving = "", False
-        self._listeners.clear()
         beats = [beat for batch in self._sent.values() for beat in batch] + self._next
         self._sent, self._carrier, self._next = {}, {}, []
         _end(beats, failure)
@@ -236,7 +274,35 @@ class HeartbeatStream:
         return Failure(FailureKind.RETRY, error, retry_in_ms)
 
 
-def _end(beats: Iterable[_Beat], failure: Failure) -> None:
+def _is_consumer(request: Request) -> bool:
+    return isinstance(request, group_pb2.ConsumerGroupHeartbeatRequest)
+
+
+def _by_protocol(beats: Iterable[_Beat]) -> tuple[list[_Beat], list[_Beat]]:
+    """Return the heartbeats of either protocol, each in the order in which they were sent."""
+    classic: list[_Beat] = []
+    consumer: list[_Beat] = []
+    for beat in beats:
+        (consumer if _is_consumer(beat.request) else classic).append(beat)
+    return classic, consumer
+
+
+def _message(batch: int, beats: Iterable[_Beat]) -> group_pb2.HeartbeatBatch:
+    classic, consumer = _by_protocol(beats)
+    return group_pb2.HeartbeatBatch(
+        batch=batch,
+        requests=[beat.request for beat in classic],  # type: ignore[misc]  # of its protocol
+        consumer_requests=[beat.request for beat in consumer],  # type: ignore[misc]  # as above
+    )
+
+
+def _answer(beats: Iterable[_Beat], responses: Iterable[Response]) -> None:
+    for beat, response in zip(beats, responses, strict=False):
+        if not beat.answer.done():
+            beat.answer.set_result(response)
+
+
+def _end(beats: Iterable[_Beat], how: Failure | _NotTaken) -> None:
     for beat in beats:
         if not beat.answer.done():
-            beat.answer.set_result(failure)
+            beat.answer.set_result(how)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     OpenCall = Callable[[str], Any]
     """Begins a Session call to a node; grpc.aio's stream call is untyped."""
+    OnPush = Callable[[group_pb2.HeartbeatPush], None]
 
 CALLS_A_MESSAGE: Final = 500
 """Calls in one message, begun or given up, at most; a node takes four times as many."""
@@ -60,6 +61,8 @@ class SessionStreams:
 
     def __init__(self, open_call: OpenCall) -> None:
         self._open_call = open_call
+        self.on_push: OnPush = lambda _: None
+        """Gets what the service pushes to members, on whichever of these streams it comes."""
         self._streams: dict[str, _Stream] = {}
         self._older: set[_Stream] = set()
         """Streams that only answer what they were asked."""
@@ -86,13 +89,16 @@ class SessionStreams:
         """
         stream = self._streams.get(address)
         if stream is None or stream.ended:
-            stream = self._streams[address] = _Stream(self._open_call(address))
+            stream = self._streams[address] = _Stream(self._open_call(address), self._pushed)
         try:
             return await stream.ask(request, timeout_s, on_sent)
         except NotServed:
             if stream.refused:
                 self._without.add(address)
             raise
+
+    def _pushed(self, push: group_pb2.HeartbeatPush) -> None:
+        self.on_push(push)
 
     def connection_ages(self, address: str) -> None:
         """Note that a node's connection takes no new calls, or is not to be given any.
@@ -136,8 +142,8 @@ class _Asked:
 class _Stream:
     """One open stream to one node."""
 
-    def __init__(self, call: Any) -> None:  # noqa: ANN401 - grpc.aio's stream call is untyped
-        self._call = call
+    def __init__(self, call: Any, on_push: OnPush) -> None:  # noqa: ANN401 - grpc.aio's stream call is untyped
+        self._call, self._on_push = call, on_push
         self._last = 0
         self._asked: dict[int, _Asked] = {}
         self._next: dict[int, _Asked] = {}
@@ -257,6 +263,8 @@ class _Stream:
             async for message in self._call:
                 for answer in message.answers:
                     self._received(answer)
+                for push in message.pushes:
+                    self._on_push(push)
             self._end(_ended_error(await self._call.trailing_metadata()))
         except grpc.aio.AioRpcError as error:
             self.refused = _is_refusal(error)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
 from holdfast.client._rpc.clock import boot_ms
 from holdfast.client._rpc.fork_guard import check_process, this_process
+from holdfast.client._rpc.heartbeat_stream import BEATS, carries
 from holdfast.client._session.health import Health, health_of
 from holdfast.client._session.member_session import make_session
 from holdfast.client._session.session_io import Cancel, Failure, Missing, Note, Send, Stage
@@ -201,10 +202,11 @@ class Performing:
 
     async def _attempt(self, send: Send) -> Message | Failure:
         """Make a call once, on the way that it takes."""
-        request = send.request
-        if isinstance(request, group_pb2.HeartbeatRequest) and not request.holdfast.release:
-            heartbeats = self._connection.heartbeats
-            return await heartbeats.attempt(request, send.timeout_ms, self._pushed)
+        request, heartbeats = send.request, self._connection.heartbeats
+        if isinstance(request, BEATS):
+            heartbeats.listen(request.group_id, request.member_id, self._pushed)
+            if carries(request):
+                return await heartbeats.attempt(request, send.timeout_ms)
         return await self._caller.attempt(
             request,
             send.timeout_ms,

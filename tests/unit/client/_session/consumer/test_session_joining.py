@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from holdfast.client._session.consumer.states import State
@@ -9,9 +11,12 @@ from holdfast.client._session.session_io import Assigned, FailureKind, Grant, St
 from holdfast.client.errors import IncompatibleServer, OutcomeUnknown, Unavailable
 from holdfast.v1 import group_pb2
 from unit.client._session.consumer.driver import (
+    FENCED_INSTANCE_ID,
     INTERVAL_MS,
     MEMBER,
+    NONE,
     SESSION_MS,
+    UNKNOWN_MEMBER_ID,
     Driver,
     answer,
     fields_in,
@@ -19,6 +24,9 @@ from unit.client._session.consumer.driver import (
     owned_in,
     partitions,
 )
+
+if TYPE_CHECKING:
+    from holdfast.v1.errors_pb2 import ErrorCode
 
 EVERYTHING = {
     *("rack_id", "rebalance_timeout_ms", "subscribed_topic_names"),
@@ -236,6 +244,69 @@ def test_a_push_is_a_hint_to_beat_now_and_proves_nothing() -> None:
     driver.unchanged(2)
     driver.do("pushed", group_pb2.HeartbeatPush(group_id="g", member_id="other"))
     assert driver.quiet
+
+
+def pushed(driver: Driver, epoch: int, code: ErrorCode.ValueType = NONE) -> None:
+    """A push to the member, about this epoch."""
+    push = group_pb2.HeartbeatPush(
+        group_id="g", member_id=MEMBER, generation_id=epoch, error_code=code
+    )
+    driver.do("pushed", push)
+
+
+def test_a_push_beside_an_open_heartbeat_has_another_one_go_out_right_after_its_answer() -> None:
+    """T-10: one at a time; the answer may be older than the hint."""
+    driver = Driver()
+    driver.joined(0)
+    driver.advance(INTERVAL_MS)
+    sent = len(driver.sent)
+    pushed(driver, 3)
+    pushed(driver, 3)
+    assert len(driver.sent) == sent
+    driver.unchanged(2)
+    assert len(driver.sent) == sent + 1
+    driver.unchanged(2)
+    assert driver.quiet, "many hints are one"
+
+
+def test_a_push_about_an_epoch_that_the_member_has_passed_changes_nothing() -> None:
+    """An answer has overtaken it."""
+    driver = Driver()
+    driver.joined(0, epoch=5)
+    due = driver.session.wake_at_ms
+    driver.now += 100
+    pushed(driver, 4)
+    assert driver.quiet
+    assert driver.session.wake_at_ms == due
+    pushed(driver, 5)
+    assert not driver.quiet, "it may wait for a partition that is free now"
+
+
+def test_a_push_to_a_fenced_or_removed_member_is_asked_about_whatever_its_epoch() -> None:
+    """S12: the answer of the group counts; the group may be gone, and has no epoch then."""
+    for code in (FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID):
+        driver = Driver()
+        driver.joined(0)
+        driver.now += 100
+        pushed(driver, -1, code)
+        assert not driver.quiet
+        assert driver.owns() == [0], "a hint takes nothing away"
+
+
+def test_a_push_while_the_join_is_open_has_the_member_beat_when_it_is_answered() -> None:
+    """Somebody gave a partition up for it while the answer to its join was on its way."""
+    driver = Driver()
+    driver.start()
+    pushed(driver, 3)
+    driver.accept(3)
+    assert driver.beat.member_epoch == 3
+
+
+def test_a_push_before_the_join_goes_out_changes_nothing() -> None:
+    """It is about an earlier life under the same id."""
+    driver = Driver()
+    driver.do("pushed", group_pb2.HeartbeatPush(group_id="g", member_id=MEMBER, generation_id=3))
+    assert driver.sent == []
 
 
 # --- the subscription changes --------------------------------------------------------------------

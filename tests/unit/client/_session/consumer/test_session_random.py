@@ -20,6 +20,7 @@ from holdfast.client._session.session_io import (
     Subscription,
     TopicPartition,
 )
+from holdfast.v1.group_pb2 import HeartbeatPush
 from unit.client._session.consumer.coordinator import (
     PARTITIONS,
     REBALANCE_MS,
@@ -27,8 +28,15 @@ from unit.client._session.consumer.coordinator import (
     Coordinator,
     Response,
 )
-from unit.client._session.consumer.driver import Driver, make_settings
+from unit.client._session.consumer.driver import (
+    FENCED_INSTANCE_ID,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+    Driver,
+    make_settings,
+)
 
+CODES = (NONE, NONE, FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID)
 STEPS = 600
 SETTLES_MS = 8 * SESSION_MS
 STEP_MS = 100
@@ -86,7 +94,7 @@ class World:
     """Processes, one coordinator, one clock, and a seeded fate."""
 
     def __init__(self, seed: int) -> None:
-        self.fate = random.Random(seed)
+        self.fate, self.hints = random.Random(seed), random.Random(seed)
         self.now = 1_000_000
         self.group = Coordinator(in_place=self.fate.random() < 0.5)
         self.processes = [Process(number, self.fate) for number in range(3)]
@@ -122,8 +130,19 @@ class World:
             process.returns()
         if self.well or self.fate.random() < 0.02:
             driver.do("working")
+        if self.hints.random() < 0.05:
+            self.push(process)
         if not self.well and self.fate.random() < 0.01:
             self.trouble(process)
+
+    def push(self, process: Process) -> None:
+        """A hint, true or not: it must neither prove anything nor keep a member from beating."""
+        epoch = self.hints.randrange(-1, 1 + self.group.epoch)
+        member_id, code = process.driver.settings.member_id, self.hints.choice(CODES)
+        push = HeartbeatPush(
+            group_id="g", member_id=member_id, generation_id=epoch, error_code=code
+        )
+        process.driver.do("pushed", push)
 
     def network(self, process: Process) -> None:
         """The open call is heard, its answer comes, or one of both is lost."""

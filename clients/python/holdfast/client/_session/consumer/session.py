@@ -150,9 +150,17 @@ class ConsumerSession(Answers):
     # --- hints and commits ---------------------------------------------------------------------
 
     def pushed(self, push: group_pb2.HeartbeatPush, now_ms: int) -> None:
-        """Take a hint that the service sent unasked: ask whether there is something new."""
+        """Take a hint that the service sent unasked: ask whether there is something new.
+
+        It proves nothing, so it changes nothing else. One about an epoch that the member has passed
+        was overtaken by an answer. While a join is open, its answer may be older than the hint.
+        """
         ours = (self.settings.group, self.settings.member_id)
-        if (push.group_id, push.member_id) == ours and self.state in IN_GROUP:
+        if (push.group_id, push.member_id) != ours:
+            return
+        says_beat = push.error_code == ErrorCode.ERROR_CODE_NONE
+        overtaken = says_beat and push.generation_id < self._epoch
+        if not overtaken and (self.state in IN_GROUP or self._beats.joining):
             self._advance(now_ms)
             self._beats.at_once(now_ms)
             self._beat_if_due(now_ms)

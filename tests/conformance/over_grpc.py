@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 
+from conformance.batches import Batches, takes
 from conformance.in_process import profile
 from conformance.messages import Corner, error_name
 from conformance.replayer import Completion
@@ -69,13 +70,17 @@ def _boot_ms() -> int:
 
 
 class Stubs:
-    """The three services of one node; `on_streams`: members' calls go on Session streams."""
+    """The three services of one node; `on_streams`: members' calls go on Session streams.
+
+    Else the heartbeats of every other client go in batches on a HeartbeatStream.
+    """
 
     def __init__(self, address: str, *, on_streams: bool) -> None:
         self.channel = grpc.aio.insecure_channel(address, OPTIONS)
         self._address, self._on_streams = address, on_streams
         self._sessions: dict[str, SessionStreams] = {}
         """By client: a stream is one caller's, whose name it begins with."""
+        self._batches: dict[str, Batches] = {}
         self._services = (
             group_pb2_grpc.GroupServiceStub(self.channel),
             offset_pb2_grpc.OffsetServiceStub(self.channel),
@@ -87,6 +92,8 @@ class Stubs:
         sessions = self._sessions_of(client)
         if self._on_streams and sessions.carries(self._address, request):
             return await sessions.ask(self._address, request, CALL_S)
+        if not self._on_streams and takes(request, client):
+            return await self._batches_of(client).ask(request)
         stub = next(getattr(each, api) for each in self._services if hasattr(each, api))
         return await stub(request, metadata=_named(client))
 
@@ -97,6 +104,13 @@ class Stubs:
             )
         return self._sessions[client]
 
+    def _batches_of(self, client: str) -> Batches:
+        if client not in self._batches:
+            self._batches[client] = Batches(
+                lambda: self._services[0].HeartbeatStream(metadata=_named(client))
+            )
+        return self._batches[client]
+
     @property
     def refused_streams(self) -> list[str]:
         """The clients that were to have a stream and got none."""
@@ -104,6 +118,8 @@ class Stubs:
 
     async def close(self) -> None:
         """Hang up."""
+        for batches in self._batches.values():
+            batches.close()
         for sessions in self._sessions.values():
             await sessions.close()
         await self.channel.close()

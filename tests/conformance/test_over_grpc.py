@@ -1,6 +1,7 @@
 """The transcripts of a real Kafka coordinator, replayed against one node and three, over gRPC.
 
-One node gets unary calls, and three get the calls of members on Session streams.
+One node gets unary calls, and of every other client heartbeats in batches; three get the calls of
+members on Session streams.
 What was selected runs together before the first is judged: a timed transcript waits in real time.
 What restarts the coordinator runs alone, after the others.
 """

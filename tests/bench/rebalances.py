@@ -138,6 +138,11 @@ async def _one_more(running: Running, group_id: str, count: int, ways: Ways) -> 
     return spent
 
 
+async def one_more(running: Running, group_id: str, count: int) -> float:
+    """Seconds that one more member takes, which calls as `holdfast.client` does."""
+    return (await _one_more(running, group_id, count, _on_sessions)).seconds
+
+
 async def rolling(bench: Bench) -> None:
     """A rolling restart of a group of static members: each one's process is replaced by another."""
     count, seconds = bench.sizes.restarted_members, []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.groups.sizes import of_name, of_names, of_partitions
+from holdfast.coordinator.groups.sizes import of_event, of_partitions
 from holdfast.coordinator.model.commands import (
     CommitOffsets,
     ConsumerGroupHeartbeat,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.coordinator.model.commands import Command
-    from holdfast.coordinator.model.events import Event, Proposed
+    from holdfast.coordinator.model.events import Proposed
 
 ALONE: Final = 64 << 20
 """The weight of a command that is to share its batch with nothing: the largest entry there is."""
@@ -38,8 +38,6 @@ _HEAD: Final = 256
 """Bytes of a command in an entry, about, without its texts: its request id and stored answer."""
 _ITEM: Final = 64
 """Bytes of one item of a command's list, about, without its texts."""
-_TARGET: Final = 10
-"""Bytes of a member's place in a target: tags and lengths."""
 
 
 def of_command(command: Command) -> int:
@@ -85,21 +83,8 @@ def _listed_beside(command: Command) -> Iterator[int]:
 
 def of_events(events: Iterable[Proposed]) -> int:
     """Return at most how many bytes those of the events take that no command's weight counts."""
-    return sum([_moving(each.event) for each in events if type(each.event) in _MOVING])
+    return sum([of_event(each.event) for each in events if type(each.event) in _MOVING])
 
 
 _MOVING: Final = frozenset({TargetStored, MemberAdvanced, RegexResolved})
-"""The events that are as long as the group is large."""
-
-
-def _moving(event: Event) -> int:
-    match event:
-        case TargetStored(targets=targets):
-            owned = [of_name(each.member_id) + of_partitions(each.partitions) for each in targets]
-            return _HEAD + _TARGET * len(owned) + sum(owned)
-        case MemberAdvanced(asked_back=asked_back, freed=freed, granted=granted):
-            return _HEAD + sum(map(of_partitions, (asked_back, freed, granted)))
-        case RegexResolved(topics=topics):
-            return _HEAD + of_names(topics)
-        case _:
-            return 0
+"""What a member says of itself is counted with its command."""

@@ -21,7 +21,7 @@ from holdfast.coordinator.consumer.state import (
     is_settled,
 )
 from holdfast.coordinator.groups.draft import Draft
-from holdfast.coordinator.groups.sizes import of_partitions
+from holdfast.coordinator.groups.sizes import of_event, of_partitions
 from holdfast.coordinator.model.consumer_events import MemberAdvanced
 from holdfast.coordinator.model.ids import MemberId, TopicName, TopicPartition, TopicPartitions
 from holdfast.coordinator.model.volatile import REBALANCE, DeadlineKey
@@ -29,6 +29,8 @@ from holdfast.coordinator.model.volatile import REBALANCE, DeadlineKey
 _NONE: Pairs = frozenset()
 PLACE_BYTES_MAX: Final = 300
 """Of a partition in an event, if it is the only one of its topic: a name has 249 characters."""
+SHARE: Final = 4
+"""A step that is no more than this part of an entry fits beside all that one heartbeat causes."""
 ENTRY_MARGIN: Final = 4 * 1024
 """Bytes of an entry for all that is no partition of a step."""
 
@@ -113,10 +115,11 @@ def advance(
     if is_settled(body, member) and not resubscribed:
         return  # K-O1, as nearly always
     step = _step(body, member, owned, resubscribed=resubscribed)
+    if step is not None and _changes(member, step):
+        step = _fitting(draft, step)
     if step is None or not _changes(member, step):
         _confirm(draft, member)
         return  # K-O9
-    step = _fitting(draft, step)
     draft.emit(_event(member_id, step), _rule(member, step))
     after: Member = draft.group.body.members[member_id]
     if after.state == UNREVOKED and after.classic is None:
@@ -125,17 +128,22 @@ def advance(
         draft.cancel(DeadlineKey(REBALANCE, member_id))  # K-M26
 
 
-def _fitting(draft: Draft, step: Step) -> Step:
-    """Leave what is granted to the next step, if an entry cannot hold both parts of this one (S7).
+def _fitting(draft: Draft, step: Step) -> Step | None:
+    """Return what of a step an entry can hold beside what was decided before it (S7).
 
-    Each part by itself is no longer than a target, for which there is room.
+    Each part by itself is no longer than a target, for which there is room. What is granted waits
+    for the next beat, or the whole step does.
     """
-    room = settings.of_cluster(draft.state).entry_bytes_max - ENTRY_MARGIN
-    if (len(step.freed) + len(step.granted)) * PLACE_BYTES_MAX <= room or not step.freed:
-        return step
-    parts = holdings.by_topic(step.freed), holdings.by_topic(step.granted)
-    fits = sum(map(of_partitions, parts)) <= room
-    return step if fits else step._replace(granted=_NONE, waiting=True)
+    entry = settings.of_cluster(draft.state).entry_bytes_max - ENTRY_MARGIN
+    gone = step.asked_back | step.freed
+    if (len(gone) + len(step.granted)) * PLACE_BYTES_MAX <= entry // SHARE:
+        return step  # as nearly always
+    size = of_partitions(holdings.by_topic(gone))
+    whole = size + of_partitions(holdings.by_topic(step.granted))
+    room = entry - sum([of_event(each.event) for each in draft.proposed])
+    if whole <= max(room, entry // SHARE):
+        return step  # if others leave no room, the node cuts what is decided together
+    return step._replace(granted=_NONE, waiting=True) if step.granted and size <= room else None
 
 
 def _confirm(draft: Draft, member: Member) -> None:

@@ -359,6 +359,22 @@ def test_s7_a_step_that_exceeds_an_entry_is_taken_in_two(owner: Talk) -> None:
     assert max(sizes) <= 64 * 1024
 
 
+def test_s7_a_step_has_the_room_that_a_new_target_leaves(owner: Talk) -> None:
+    """S7: the target is short enough to be computed at once, but not beside the whole step."""
+    topics = long_names("y")[:75]
+    owner.send(CreateTopics(owner.caller(), tuple(TopicSize(name, 1) for name in topics)))
+    for some in (long_names("x")[:75], long_names("x")[75:]):
+        owner.send(DeleteTopics(owner.caller(), some))
+    owner.core.advance(11_000)
+    owner.send(owner.says("a", owner.member("a").epoch))
+    owner.core.advance(7)
+    steps = [owner.send(owner.says("a", owner.member("a").epoch, owned=())) for _ in range(2)]
+
+    assert [kinds(each) for each in steps] == [[TargetStored, MemberAdvanced], [MemberAdvanced]]
+    assert {each.topic for each in owner.member("a").owned} == set(topics)
+    assert max(len(encode_part(each.entry.parts[0])) for each in owner.core.log) <= 64 * 1024
+
+
 def test_s7_a_result_that_fits_no_more_is_passed_over(talk: Talk) -> None:
     """S7: topics have grown, so that no target can be written; members keep what they have."""
     talk.send(talk.joins("a", "t"))

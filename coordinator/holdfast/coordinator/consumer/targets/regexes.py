@@ -113,7 +113,7 @@ def cut(draft: Draft, regex: str, principal: Principal) -> None:
     """
     body: ConsumerBody = draft.group.body
     found = body.regexes.get(regex)
-    if found is None or principal in _principals(body, regex):
+    if draft.state.access_mode != DENY or found is None or principal in _principals(body, regex):
         return
     topics = _readable(draft, (principal,), found.topics)
     if topics != found.topics:

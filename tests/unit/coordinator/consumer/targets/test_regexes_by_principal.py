@@ -6,7 +6,8 @@ from typing import NoReturn
 
 import pytest
 
-from holdfast.coordinator.kernel.decide import decide
+from holdfast.coordinator.consumer.targets import regexes
+from holdfast.coordinator.kernel.decide import decide, new_draft
 from holdfast.coordinator.kernel.queries import newest_topic
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.access import DENY, DRY_RUN, OPEN, READER, TOPIC, Acl
@@ -120,15 +121,28 @@ def test_p9_a_result_is_cut_for_who_came_while_the_search_ran() -> None:
     assert matched(desk) == ("tb",)
 
 
-@pytest.mark.source("it counts the walks over maps by replacing these")
+def read(*_: object) -> NoReturn:
+    pytest.fail("it went through the members")
+
+
+@pytest.mark.source("it replaces the walk over maps")
+def test_p9_nobody_goes_through_the_members_where_everybody_may_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """K-P9, S10: else a large group costs each join as much as it has members."""
+    desk = looked_up(OPEN)
+    monkeypatch.setattr(PMap, "values", read)
+    draft = new_draft(desk.state, desk.volatile, "g")
+    regexes.cut(draft, "t.*", "b")
+
+    assert draft.proposed == []
+
+
+@pytest.mark.source("it replaces the walk over maps")
 def test_p9_a_beat_looks_at_no_other_member_for_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     """K-P9, S10: else a large group costs each of its beats as much as it has members."""
     desk = looked_up(DENY)
     desk.decide_all("g", joining("m2", "a"))
-
-    def read(*_: object) -> NoReturn:
-        pytest.fail("it went through the members")
-
     monkeypatch.setattr(PMap, "values", read)
     epoch = desk.state.groups["g"].body.members["m2"].epoch
     beat = c.ConsumerGroupHeartbeat(c.Caller(3, "a", "client"), "g", "m2", epoch)

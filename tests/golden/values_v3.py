@@ -30,6 +30,7 @@ from holdfast.coordinator.model.events import (
     Event,
     GroupCreated,
     HistoryCut,
+    InstanceReleased,
     LevelRaised,
     RecoveryNumberRaised,
     RevocationsChanged,
@@ -65,6 +66,7 @@ SPOKEN = ClassicProfile(
     protocols=(Protocol("range", b"\x01\xff", ("a", "b")), Protocol("sticky", b"", None)),
     request_id="r-1",
 )
+LIFE = "01900000-0000-7000-8000-000000000001"
 OF_A, OF_B = TopicPartitions("a", (0, 300)), TopicPartitions("b", (1,))
 
 EVENTS: Final[tuple[Event, ...]] = (
@@ -76,7 +78,8 @@ EVENTS: Final[tuple[Event, ...]] = (
     CUT,
     BackupVerified(index=30),
     GroupCreated(group_type="consumer"),
-    MemberSubscribed("m-1", "i-1", SUBSCRIBED, joined=True, classic=SPOKEN),
+    MemberSubscribed("m-1", "i-1", SUBSCRIBED, joined=True, classic=SPOKEN, life=LIFE, beat=300),
+    InstanceReleased("i-1", "m-1", beat=301),
     EpochRaised(epoch=7, cause="removed", digest=bytes(range(16)), predecessor_ms=45_000),
     RegexResolved(regex="foo-.*", topics=("foo-1", "foo-2"), newest_index=17),
     TargetStored(
@@ -91,6 +94,7 @@ EVENTS: Final[tuple[Event, ...]] = (
         freed=(OF_B,),
         granted=(OF_A,),
         waiting=True,
+        beat=302,
     ),
     GroupConverted(
         group_type="classic",
@@ -172,6 +176,8 @@ STATE: Final = (
             waiting=True,
             predecessor_ms=45_000,
             principal="svc-a",
+            life=LIFE,
+            beat=302,
         ),
     ),
     StateItem(

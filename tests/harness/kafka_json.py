@@ -44,6 +44,7 @@ ERROR_NAMES: Final[dict[type, str]] = {
     rejections.UnknownServerError: "UNKNOWN_SERVER_ERROR",
     rejections.NotCoordinator: "NOT_COORDINATOR",
     rejections.FencedMemberEpoch: "FENCED_MEMBER_EPOCH",
+    rejections.PastHeartbeat: "FENCED_MEMBER_EPOCH",
     rejections.StaleMemberEpoch: "STALE_MEMBER_EPOCH",
     rejections.UnreleasedInstanceId: "UNRELEASED_INSTANCE_ID",
     rejections.UnsupportedAssignor: "UNSUPPORTED_ASSIGNOR",

@@ -4,6 +4,7 @@
     grow t=6    drop t [force=yes]
     join a [topics=t,u] [regex=fo+] [instance=i1] [assignor=range] [timeout=60s]
     beat a [owned=t0,t1] [epoch=3] [topics=…] [regex=…] [assignor=…] [rack=…] [timeout=1s]
+    … [no=4] [life=2]          of join, beat, leave, stop: the fourth heartbeat of the second life
     leave a    stop a          for good (-1), or so that its place is kept (-2)
     commit a t0=7 [epoch=2]
     remove …    advance …    fail-over    set …    sweep     as in the other stories
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.replies import Reply
 
-UNTOLD = {"profile", "digest", "newest_index", "request_id", "reason"}
+UNTOLD = {"profile", "digest", "newest_index", "request_id", "reason", "life"}
 _QUIET = (LevelRaised, TopicsCreated, PartitionsAdded, TopicsDeleted)
 
 
@@ -100,6 +101,8 @@ class HeartbeatTeller(Teller):
             regex=options.get("regex"),
             server_assignor=options.get("assignor"),
             owned=_places(words(options["owned"])) if "owned" in options else None,
+            life=f"life-{options.get('life', '1')}" if "no" in options else "",
+            beat=int(options.get("no", 0)),
         )
         return self._tell(self.core.submit(command))
 

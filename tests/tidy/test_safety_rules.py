@@ -16,7 +16,7 @@ import pytest
 
 from tidy.repository import ROOT, plant, syntax
 
-RULES = range(1, 26)
+RULES = range(1, 27)
 LETTERS = {9: "ab", 10: "abcde", 25: "abcdef"}
 """Rules whose parts are lettered: each part needs a scenario (of S9 the first has two)."""
 

@@ -832,19 +832,23 @@ class InstanceReleased(_message.Message):
 
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
     MEMBER_ID_FIELD_NUMBER: _builtins.int
+    BEAT_FIELD_NUMBER: _builtins.int
     instance_id: _builtins.str
     """The instance."""
     member_id: _builtins.str
     """Its member id, which acts no more."""
+    beat: _builtins.int
+    """The number of the heartbeat that said so (S26); 0: it has none, or the protocol is the classic one."""
     def __init__(
         self,
         *,
         instance_id: _builtins.str = ...,
         member_id: _builtins.str = ...,
+        beat: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["instance_id", b"instance_id", "member_id", b"member_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "instance_id", b"instance_id", "member_id", b"member_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1664,6 +1668,8 @@ class MemberSubscribed(_message.Message):
     SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
     JOINED_FIELD_NUMBER: _builtins.int
     CLASSIC_FIELD_NUMBER: _builtins.int
+    LIFE_FIELD_NUMBER: _builtins.int
+    BEAT_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -1682,6 +1688,10 @@ class MemberSubscribed(_message.Message):
     """The assignor that it would have; empty: any."""
     joined: _builtins.bool
     """It was no member before."""
+    life: _builtins.str
+    """The life of its process (S26); empty: it does not number its heartbeats, or not this one."""
+    beat: _builtins.int
+    """The number of the heartbeat that said so in that life; 0: it has none."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The topics that it names, sorted."""
@@ -1704,10 +1714,12 @@ class MemberSubscribed(_message.Message):
         server_assignor: _builtins.str = ...,
         joined: _builtins.bool = ...,
         classic: Global___ClassicProfile | None = ...,
+        life: _builtins.str = ...,
+        beat: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "instance_id", b"instance_id", "joined", b"joined", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "server_assignor", b"server_assignor", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "instance_id", b"instance_id", "joined", b"joined", "life", b"life", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "server_assignor", b"server_assignor", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
@@ -1862,12 +1874,15 @@ class MemberAdvanced(_message.Message):
     FREED_FIELD_NUMBER: _builtins.int
     GRANTED_FIELD_NUMBER: _builtins.int
     WAITING_FIELD_NUMBER: _builtins.int
+    BEAT_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Who."""
     epoch: _builtins.int
     """Its epoch from here on."""
     waiting: _builtins.bool
     """Something of its target still belongs to others."""
+    beat: _builtins.int
+    """The number of the heartbeat that brought it there (S26); 0: it has none."""
     @_builtins.property
     def asked_back(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicPartitions]:
         """What it has to give up and still may own."""
@@ -1889,10 +1904,11 @@ class MemberAdvanced(_message.Message):
         freed: _abc.Iterable[Global___TopicPartitions] | None = ...,
         granted: _abc.Iterable[Global___TopicPartitions] | None = ...,
         waiting: _builtins.bool = ...,
+        beat: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_back", b"asked_back", "epoch", b"epoch", "freed", b"freed", "granted", b"granted", "member_id", b"member_id", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_back", b"asked_back", "beat", b"beat", "epoch", b"epoch", "freed", b"freed", "granted", b"granted", "member_id", b"member_id", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

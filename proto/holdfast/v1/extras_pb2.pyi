@@ -63,6 +63,8 @@ class RequestExtras(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     FORCE_FIELD_NUMBER: _builtins.int
+    LIFE_FIELD_NUMBER: _builtins.int
+    BEAT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """A UUIDv7 in its canonical text form. A repeated call with the same id and content takes effect once.
     Its time part is the cluster's log time as last seen in an answer (FindCoordinator gives the first).
@@ -86,6 +88,16 @@ class RequestExtras(_message.Message):
     """ListGroups and ListTopics only: the `next_page_token` of the page before. Empty: the first page."""
     force: _builtins.bool
     """DeleteTopics only: delete also a topic that groups with members are subscribed to."""
+    life: _builtins.str
+    """ConsumerGroupHeartbeat only, with `beat`: the life of the process that speaks, a UUIDv7 in its canonical text form
+    that is made once for each member. It begins with a join. Empty: heartbeats are taken in the order in which they come.
+    """
+    beat: _builtins.int
+    """ConsumerGroupHeartbeat only: the number of this heartbeat in its life. It begins with 1, rises with every heartbeat,
+    a goodbye included, and never starts over. One that is repeated keeps its number; one that comes after a later one
+    changes nothing (FENCED_MEMBER_EPOCH). The first after one that was not answered says everything.
+    0: it has none, as those of Kafka's clients.
+    """
     def __init__(
         self,
         *,
@@ -96,10 +108,12 @@ class RequestExtras(_message.Message):
         page_size: _builtins.int | None = ...,
         page_token: _builtins.str = ...,
         force: _builtins.bool = ...,
+        life: _builtins.str = ...,
+        beat: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "page_size", b"page_size", "rebalances_max", b"rebalances_max"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "force", b"force", "page_size", b"page_size", "page_token", b"page_token", "rebalances_max", b"rebalances_max", "release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "beat", b"beat", "force", b"force", "life", b"life", "page_size", b"page_size", "page_token", b"page_token", "rebalances_max", b"rebalances_max", "release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015

@@ -889,6 +889,8 @@ class ConsumerMemberState(_message.Message):
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     CLASSIC_FIELD_NUMBER: _builtins.int
     REPLACED_REQUESTS_FIELD_NUMBER: _builtins.int
+    LIFE_FIELD_NUMBER: _builtins.int
+    BEAT_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -919,6 +921,10 @@ class ConsumerMemberState(_message.Message):
     """How long an earlier holder may still act on its last grant."""
     principal: _builtins.str
     """Who it belongs to: the principal that joined."""
+    life: _builtins.str
+    """The life of its process; empty: it does not number its heartbeats (S26)."""
+    beat: _builtins.int
+    """The number of the last of its heartbeats in that life that is on the log."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The topics that it names, sorted."""
@@ -962,10 +968,12 @@ class ConsumerMemberState(_message.Message):
         principal: _builtins.str = ...,
         classic: _events_pb2.ClassicProfile | None = ...,
         replaced_requests: _abc.Iterable[_builtins.str] | None = ...,
+        life: _builtins.str = ...,
+        beat: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "since_ms", b"since_ms", "topics", b"topics", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "life", b"life", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "since_ms", b"since_ms", "topics", b"topics", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

@@ -39,7 +39,7 @@ from holdfast.coordinator.model.events import (
     Record,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.model.ids import MemberId, Principal, RequestId, TopicPartition
+from holdfast.coordinator.model.ids import Life, MemberId, Principal, RequestId, TopicPartition
 from holdfast.coordinator.model.member_profile import ClassicProfile, ConsumerProfile
 from holdfast.coordinator.model.state import Group
 from holdfast.coordinator.structures.copies import with_one
@@ -93,15 +93,24 @@ def _subscribed(group: ConsumerGroup, event: MemberSubscribed, record: Record) -
             joined_seq=record.group_seq,
             since_ms=record.log_time_ms,
             classic=event.classic,
+            life=event.life,
+            beat=event.beat,
         )
     else:
         if was.instance_id != event.instance_id:
             raise InvariantBroken("H4", f"member {event.member_id!r} is another instance now")
         made = was._replace(profile=event.profile, classic=event.classic)
+        made = _numbered(made, event.life or made.life, event.beat)
         if was.classic is None:
             made = _told_one_token(made, record)
     body = recounted(body, was.profile if was else _NOBODY, event.profile)
     return _with_body(group, _put(_spoken(body, was, made), made))
+
+
+def _numbered(member: Member, life: Life, beat: int) -> Member:
+    """Note the number of a heartbeat, which begins anew with each life (S26)."""
+    known = member.beat if life == member.life else 0
+    return member._replace(life=life, beat=max(known, beat))
 
 
 def _bound(body: ConsumerBody, event: MemberSubscribed) -> ConsumerBody:
@@ -209,6 +218,7 @@ def _released(group: ConsumerGroup, event: InstanceReleased, _record: Record) ->
         revoking=(),
         waiting=False,
     )
+    stopped = _numbered(stopped, member.life, event.beat)
     return _with_body(group, _put(body, stopped))
 
 
@@ -240,6 +250,8 @@ def _replaced(group: ConsumerGroup, event: StaticMemberReplaced, record: Record)
         predecessor_ms=event.predecessor_ms,
         classic=_classic_of(event),
         replaced_requests=_replaced_requests(old),
+        life="",
+        beat=0,
     )
     until_ms = record.log_time_ms + event.predecessor_ms if event.predecessor_ms else 0
     body = body._replace(predecessors_until_ms=max(body.predecessors_until_ms, until_ms))
@@ -347,6 +359,7 @@ def _advanced(group: ConsumerGroup, event: MemberAdvanced, record: Record) -> Co
     )
     if event.granted:
         advanced = _told_one_token(advanced, record)
+    advanced = _numbered(advanced, member.life, event.beat)
     moved = body._replace(owners=_moved(body, event))
     return _with_body(group, _put(moved, advanced))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from holdfast.coordinator.consumer import (
     answers,
+    beat_order,
     identity,
     leave,
     sessions,
@@ -39,6 +40,8 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     if error is not None:
         kept_ms = static_members.kept_ms(draft, error)
         draft.answer(command.caller.call, answers.refused(error, kept_ms))
+    elif command.member_epoch >= JOINING and beat_order.is_repeated(draft, command):
+        draft.answer(command.caller.call, answers.beat(draft, command, None))  # S14
     elif command.member_epoch == RELEASED:
         static_members.release(draft, command)
     elif command.member_epoch < JOINING:
@@ -48,10 +51,13 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
 
 
 def _settle(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
-    """Finish what a member said before in this batch, if this may end it, or take its place."""
-    if command.member_epoch < JOINING:
+    """Finish what a member said before in this batch, if this may end it, or take its place.
+
+    So it is before a join, which may begin another life, and before an answer from what is (S26).
+    """
+    if command.member_epoch <= JOINING or beat_order.is_repeated(draft, command):
         draft.settle(command.member_id)
-    elif command.instance_id is not None and draft.found is not None:
+    if command.instance_id is not None and draft.found is not None:
         holder = draft.found.body.instances.get(command.instance_id)
         if holder is not None and holder != command.member_id:
             draft.settle(holder)
@@ -62,10 +68,10 @@ def _refusal(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
     group: ConsumerGroup | None = draft.found
     if group is None and command.member_epoch != JOINING:
         return GroupIdNotFound(command.group_id)  # K-M6, K-M22
-    if command.member_epoch == JOINING:
-        low = too_low(draft.state, MemberSubscribed, "the heartbeat protocol")
-        error = low or static_members.may_join(draft, command)
-    else:
+    error: Rejection | None = beat_order.refusal(draft, command)
+    if error is None and command.member_epoch == JOINING:
+        error = _of_join(draft, command)
+    elif error is None:
         error = _of_member(draft, command)
     meant = command.instance_id
     if group is not None and meant is None and command.member_id in group.body.members:
@@ -79,11 +85,20 @@ def _refusal(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
     )
 
 
+def _of_join(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
+    """Check that the caller may be a member; a join that is repeated was checked (S14)."""
+    low = too_low(draft.state, MemberSubscribed, "the heartbeat protocol")
+    if low is None and beat_order.is_repeated(draft, command):
+        return identity.check(draft.group, command.member_id, command.instance_id)
+    return low or static_members.may_join(draft, command)
+
+
 def _of_member(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
     """Check that the caller is a member, and speaks of its epoch; a leave speaks of none."""
     group: ConsumerGroup = draft.group
     stranger = identity.check(group, command.member_id, command.instance_id)
-    if stranger is not None or command.member_epoch < JOINING:
+    leaves = command.member_epoch < JOINING
+    if stranger is not None or leaves or beat_order.is_repeated(draft, command):
         return stranger
     member = group.body.members[command.member_id]
     return identity.check_epoch(draft, member, command.member_epoch, command.owned)
@@ -99,6 +114,7 @@ def _accept(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     if command.regex:
         regexes.cut(draft, command.regex, command.caller.principal)
     change = subscription.update(draft, command)
+    beat_order.hear(draft, command)
     epochs.raise_for(draft, change)
     regexes.refresh(draft, was, command.member_id)
     if target.is_due(draft) or draft.deferred:
@@ -127,7 +143,9 @@ def _answer(
     before: Member | None,
     change: subscription.Change,
 ) -> None:
-    member_id = command.member_id
-    reconciliation.advance(draft, member_id, command.owned, resubscribed=change.resubscribed)
+    member_id, owned = command.member_id, command.owned
+    resubscribed = change.resubscribed
+    reconciliation.advance(draft, member_id, owned, resubscribed=resubscribed, beat=command.beat)
+    beat_order.advanced(draft, command)
     sessions.heard(draft, member_id)
     draft.answer(command.caller.call, answers.beat(draft, command, before))

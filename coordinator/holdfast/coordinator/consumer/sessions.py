@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.consumer import beat_order
 from holdfast.coordinator.consumer.state import Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.ids import MemberId
@@ -31,3 +32,4 @@ def forget(draft: Draft, member_id: MemberId) -> None:
     draft.cancel(DeadlineKey(SYNC, member_id))
     confirmed = draft.volatile.confirmed.remove(member_id)
     draft.volatile = draft.volatile._replace(confirmed=confirmed)
+    beat_order.forget(draft, member_id)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from holdfast.coordinator.model.consumer_events import MemberTarget, ResolvedRegex
 from holdfast.coordinator.model.ids import (
     InstanceId,
+    Life,
     MemberId,
     Principal,
     RequestId,
@@ -85,6 +86,10 @@ class Member(NamedTuple):
     """What it says in the classic protocol; None: it speaks the heartbeat protocol."""
     replaced_requests: tuple[RequestId, ...] = ()
     """The last request ids of classic joins whose members this one has replaced (S14)."""
+    life: Life = ""
+    """The life of its process (S26); "": it does not number its heartbeats."""
+    beat: int = 0
+    """The number of the last of its heartbeats in that life that is on the log."""
 
     @property
     def state(self) -> str:

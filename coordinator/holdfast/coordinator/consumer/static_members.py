@@ -120,12 +120,12 @@ def release(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     """
     member: Member = draft.group.body.members[command.member_id]
     if not member.released:
-        keep_place(draft, member, "N2")
+        keep_place(draft, member, "N2", command.beat)
     draft.answer(command.caller.call, answers.gone(command))
 
 
-def keep_place(draft: Draft, member: Member, rule: str) -> None:
+def keep_place(draft: Draft, member: Member, rule: str, beat: int = 0) -> None:
     """Fence a static member's id and keep its place: nothing is waited for any more (K-N23)."""
-    draft.emit(InstanceReleased(str(member.instance_id), member.member_id), rule)
+    draft.emit(InstanceReleased(str(member.instance_id), member.member_id, beat), rule)
     draft.cancel(DeadlineKey(REBALANCE, member.member_id))
     draft.cancel(DeadlineKey(SYNC, member.member_id))

@@ -16,6 +16,7 @@ from holdfast.coordinator.model.ids import (
     CallId,
     GroupId,
     InstanceId,
+    Life,
     MemberId,
     Position,
     Principal,
@@ -114,6 +115,10 @@ class ConsumerGroupHeartbeat:
     """Why RE2 does not take `regex`, found by the server; "" if it does."""
     server_assignor: str | None = None
     owned: tuple[TopicPartitions, ...] | None = None
+    life: Life = ""
+    """The life of the process that speaks (S26); "" with `beat` 0."""
+    beat: int = 0
+    """The number of this heartbeat in that life; 0: it has none."""
 
 
 @dataclass(frozen=True, slots=True)

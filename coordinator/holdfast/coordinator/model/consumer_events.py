@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from holdfast.coordinator.model.ids import InstanceId, MemberId, TopicName, TopicPartitions
+from holdfast.coordinator.model.ids import InstanceId, Life, MemberId, TopicName, TopicPartitions
 from holdfast.coordinator.model.member_profile import ClassicProfile, ConsumerProfile
 
 
@@ -49,6 +49,10 @@ class MemberSubscribed:
     """It was no member before."""
     classic: ClassicProfile | None = None
     """What it says in the classic protocol, if it speaks that (K-Q5)."""
+    life: Life = ""
+    """The life of its process (S26); "": it does not number its heartbeats, or not this one."""
+    beat: int = 0
+    """The number of the heartbeat that said so, in that life; 0: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,8 @@ class MemberAdvanced:
     """What it owns from here on: the grant of these (S13)."""
     waiting: bool
     """Something of its target still belongs to others (UNRELEASED_PARTITIONS)."""
+    beat: int = 0
+    """The number of the heartbeat that brought it there (S26); 0: it has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,8 @@ class InstanceReleased:
 
     instance_id: InstanceId
     member_id: MemberId
+    beat: int = 0
+    """The number of the heartbeat that said so (S26); 0: it has none, or is a classic one."""
 
 
 @dataclass(frozen=True, slots=True)

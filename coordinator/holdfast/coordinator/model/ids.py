@@ -7,6 +7,8 @@ from typing import NamedTuple, TypeAlias
 GroupId: TypeAlias = str
 MemberId: TypeAlias = str
 InstanceId: TypeAlias = str
+Life: TypeAlias = str
+"""The life of a client's process: a UUIDv7 of log time, in its canonical text form (S26)."""
 TopicName: TypeAlias = str
 RequestId: TypeAlias = str
 Principal: TypeAlias = str

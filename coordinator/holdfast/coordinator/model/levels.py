@@ -27,6 +27,7 @@ from holdfast.coordinator.model.events import (
     Event,
     GroupCreated,
     HistoryCut,
+    InstanceReleased,
     LevelRaised,
     RecoveryNumberRaised,
     RevocationsChanged,
@@ -47,6 +48,9 @@ PRINCIPALS: Final = 2
 GROUP_TYPES: Final = 2
 """From this level on a group may be of another type than classic, and topics tell when they were
 created."""
+
+BEATS: Final = 2
+"""From this level on the log has the numbers of heartbeats (S26)."""
 
 NODE_CHANGES: Final = 2
 """From this level on the log may say which nodes the cluster has (S25, docs/adr/0034)."""
@@ -76,16 +80,19 @@ def level_of(event: Event) -> int:
     """Return the level that the log must be at to hold an event.
 
     A raise is of the level that it raises to: who cannot run at that must not read on. A group that
-    names its type is of the level that knows types.
+    names its type is of the level that knows types, and a release by a numbered heartbeat of the
+    level that knows numbers.
     """
     if type(event) is LevelRaised:
         return event.level
     if type(event) is GroupCreated and event.group_type:
         return GROUP_TYPES
+    if type(event) is InstanceReleased and event.beat:
+        return BEATS
     return SINCE.get(type(event), LEVEL_MIN)
 
 
-VARYING: Final = frozenset({*SINCE, GroupCreated})
+VARYING: Final = frozenset({*SINCE, GroupCreated, InstanceReleased})
 """The classes of events that are not always of the first level: of no other need it be asked."""
 
 

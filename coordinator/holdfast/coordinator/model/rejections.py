@@ -259,6 +259,16 @@ class FencedMemberEpoch:
 
 
 @dataclass(frozen=True, slots=True)
+class PastHeartbeat:
+    """The heartbeat comes after a later one of its member: it changes nothing (S26)."""
+
+    member_id: MemberId
+    sent: int
+    highest: int
+    """The highest number that was heard; 0: that of another life, so there is none to compare."""
+
+
+@dataclass(frozen=True, slots=True)
 class StaleMemberEpoch:
     """The commit or the read speaks of another epoch: try again after a heartbeat (K-J39)."""
 
@@ -325,6 +335,7 @@ Rejection: TypeAlias = (
     | NotCoordinator
     | UnknownServerError
     | FencedMemberEpoch
+    | PastHeartbeat
     | StaleMemberEpoch
     | UnreleasedInstanceId
     | UnsupportedAssignor

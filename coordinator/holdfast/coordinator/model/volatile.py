@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.events import TopicSize
-from holdfast.coordinator.model.ids import CallId, MemberId, RequestId, TopicName
+from holdfast.coordinator.model.ids import CallId, Life, MemberId, RequestId, TopicName
 from holdfast.coordinator.structures.pmap import PMap
 
 SESSION: Final = "session"
@@ -117,6 +117,14 @@ class TargetWork(NamedTuple):
     """How many in a row were asked for since there was a target; the last included."""
 
 
+class HeardBeat(NamedTuple):
+    """The last heartbeat of a member that was heard (S26)."""
+
+    life: Life
+    beat: int
+    """Its number in that life: the highest one."""
+
+
 class Volatile(NamedTuple):
     """All that the leader knows of a group beside the log."""
 
@@ -143,6 +151,8 @@ class Volatile(NamedTuple):
     confirmed: PMap[MemberId, int] = PMap()
     """The epoch at which a member was heard while it waited for partitions of others: the answer
     that told it was not lost, so the epoch before it counts no more (K-M11)."""
+    beats: PMap[MemberId, HeardBeat] = PMap()
+    """The last heartbeat of each member that numbers them."""
     regex_lookup: RegexLookup | None = None
     """None: this leader has not searched yet."""
     target_work: TargetWork | None = None

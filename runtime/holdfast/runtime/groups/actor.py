@@ -65,14 +65,17 @@ class Actor:
         self.volatile = decision.volatile
         self._carry_out(decision.effects)
 
-    def beat(self, key: Key) -> CachedAnswer | None:
+    def beat(self, key: Key, number: int = 0) -> CachedAnswer | None:
         """Answer a plain heartbeat from the cache, if nothing has changed since.
 
-        Only the session is renewed. Returns None if the heartbeat has to be decided.
+        Only the session is renewed, and its number noted (S26). Returns None if the heartbeat has
+        to be decided.
         """
-        member_id, cached = key[1], self._heartbeats.recall(key)
+        member_id, cached = key[1], self._heartbeats.recall(key, number)
         if cached is None or (self._batch is not None and member_id in self._batch.touched):
             return None
+        if number:
+            self._heartbeats.hear(member_id, number)
         if cached.session_timeout_ms is not None:
             count = self._heartbeats.renewed(self.volatile, member_id)
             self._desk.renew(self.group_id, Renew(member_id, cached.session_timeout_ms, count))

@@ -57,8 +57,9 @@ if TYPE_CHECKING:
     from holdfast.runtime.ports import Committed, ComputesTargets, ReplicaLike
     from holdfast.runtime.time.timers import Timers
 
-    Beat = Callable[[GroupId, Key], CachedAnswer | None]
-    """Answers a plain heartbeat from the cache of its group; None: it has to be decided."""
+    Beat = Callable[[GroupId, Key, int], CachedAnswer | None]
+    """Answers a plain heartbeat from the cache of its group, by its content and its number (S26; 0:
+    it has none); None: it has to be decided."""
 
 logger = logging.getLogger(__name__)
 
@@ -176,9 +177,9 @@ class Actors:
         """
         return self._beat if self._replica.lease_valid() else _no_answer
 
-    def _beat(self, group_id: GroupId, key: Key) -> CachedAnswer | None:
+    def _beat(self, group_id: GroupId, key: Key, number: int) -> CachedAnswer | None:
         actor = self._actors.get(group_id)
-        return None if actor is None else actor.beat(key)
+        return None if actor is None else actor.beat(key, number)
 
     def submit_leased(self, command: c.Command) -> None:
         """Submit a command at once while the lease holds, else after a read barrier (S10 c).
@@ -423,5 +424,5 @@ class Actors:
             self.on_not_leading()
 
 
-def _no_answer(_group_id: GroupId, _key: Key) -> None:
+def _no_answer(_group_id: GroupId, _key: Key, _number: int) -> None:
     """Answer no heartbeat from a cache: without the lease each has to be decided (S10 c)."""

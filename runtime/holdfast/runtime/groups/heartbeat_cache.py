@@ -3,9 +3,9 @@
 A heartbeat of the classic protocol that was decided without events has the same answer until
 something else is decided for the group. In the heartbeat protocol members go their ways one by one,
 so there a member that is where the group wants it keeps its answer while others move. Only the
-count of a member's renewals grows; these counts are kept here and merged into the volatile part
-before the next decision, so that `decide` never sees a stale one (S9, S16). Pure: no loop, no
-clock.
+count of a member's renewals grows, and the number of its last heartbeat; these are kept here and
+merged into the volatile part before the next decision, so that `decide` never sees a stale one (S9,
+S16, S26). Pure: no loop, no clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.coordinator.model.events import OffsetsCommitted, OffsetsDeleted, 
 from holdfast.coordinator.model.membership import ADVANCED, line_of
 from holdfast.coordinator.model.rejections import RebalanceInProgress
 from holdfast.coordinator.model.replies import ConsumerHeartbeatReply, HeartbeatReply
-from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, HeardBeat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Event
     from holdfast.coordinator.model.ids import MemberId
     from holdfast.coordinator.model.volatile import Volatile
+    from holdfast.coordinator.structures.pmap import PMap
 
-Key = tuple[int, str, str | None] | tuple[int, str, str | None, str]
+Key = tuple[int, str, str | None] | tuple[int, str, str | None, str, str]
 """Generation, member id, instance id: the content of a plain heartbeat. In the heartbeat protocol
-the epoch in place of the generation, and the principal of the caller beside them."""
+the epoch in place of the generation; beside them the principal of the caller, and the life of its
+process, "" if it numbers no heartbeats (S26)."""
 _SPARING: Final = frozenset({OffsetsCommitted, OffsetsDeleted, RequestRecorded})
 """Events that change the answer to no heartbeat of the heartbeat protocol."""
 
@@ -47,24 +49,44 @@ class CachedAnswer:
     response: object = None  # the reply as a service's message, once the service has made it
 
 
-class HeartbeatCache:
-    """One group's heartbeat answers, and the renewals of sessions that no decision knows yet."""
+@dataclass(slots=True)
+class RememberedBeat:
+    """The last plain heartbeat of a member of the heartbeat protocol."""
 
-    __slots__ = ("_answers", "_beats", "_during_batch", "_renewed")
+    key: Key
+    beat: HeardBeat
+    answer: CachedAnswer
+
+
+class HeartbeatCache:
+    """One group's heartbeat answers, and what of heartbeats no decision knows yet."""
+
+    __slots__ = ("_answers", "_beats", "_during_batch", "_heard", "_renewed")
 
     def __init__(self) -> None:
         self._answers: dict[Key, CachedAnswer] = {}
-        self._beats: dict[MemberId, tuple[Key, CachedAnswer]] = {}
+        self._beats: dict[MemberId, RememberedBeat] = {}
         self._renewed: dict[MemberId, int] = {}
+        self._heard: dict[MemberId, HeardBeat] = {}
         self._during_batch: set[MemberId] = set()
 
-    def recall(self, key: Key) -> CachedAnswer | None:
-        """Return the cached answer of the same heartbeat, if nothing was decided since."""
+    def recall(self, key: Key, beat: int = 0) -> CachedAnswer | None:
+        """Return the cached answer of the same heartbeat, if nothing was decided since.
+
+        `beat`: its number; one that is not above the last is to be decided (S26).
+        """
         cached = self._answers.get(key)
         if cached is None and self._beats:
-            known, answer = self._beats.get(key[1], _NOTHING)
-            return answer if known == key else None
+            known = self._beats.get(key[1])
+            if known is None or known.key != key or (beat and beat <= known.beat.beat):
+                return None
+            return known.answer
         return cached
+
+    def hear(self, member_id: MemberId, beat: int) -> None:
+        """Note the number of a plain heartbeat that is answered as the one before it."""
+        known = self._beats[member_id]
+        known.beat = self._heard[member_id] = known.beat._replace(beat=beat)
 
     def remember_beat(self, command: ConsumerGroupHeartbeat, decision: Decision) -> None:
         """Cache the answer to a plain heartbeat of a member that nothing is asked of.
@@ -82,9 +104,10 @@ class HeartbeatCache:
         if isinstance(reply, ConsumerHeartbeatReply) and reply.error is None:
             key = (
                 *(command.member_epoch, command.member_id, command.instance_id),
-                command.caller.principal,
+                *(command.caller.principal, command.life),
             )
-            self._beats[command.member_id] = key, CachedAnswer(reply, timeout)
+            beat = HeardBeat(command.life, command.beat)
+            self._beats[command.member_id] = RememberedBeat(key, beat, CachedAnswer(reply, timeout))
 
     def forget_beats(self, events: Iterable[Event]) -> None:
         """Clear the answers of the heartbeat protocol that these events may have changed."""
@@ -129,13 +152,15 @@ class HeartbeatCache:
         return count + 1
 
     def folded(self, volatile: Volatile) -> Volatile:
-        """Merge all counts into the volatile part."""
+        """Merge all counts and numbers into the volatile part."""
         if not self._renewed:
             return volatile
         self._during_batch.update(self._renewed)
         renewals = volatile.renewals.update_all(self._renewed.items())
+        beats = volatile.beats.update_all(self._heard.items())
         self._renewed.clear()
-        return volatile._replace(renewals=renewals)
+        self._heard.clear()
+        return volatile._replace(renewals=renewals, beats=beats)
 
     def forget(self) -> None:
         """Clear the answers of the classic protocol: something was decided."""
@@ -150,23 +175,33 @@ class HeartbeatCache:
         self._during_batch.add(member_id)
 
     def merged(self, before: Volatile, after: Volatile) -> Volatile:
-        """Merge renewals that came meanwhile into the volatile part that a batch has made.
+        """Merge what came meanwhile into the volatile part that a batch has made.
 
         A session that the batch itself has started over or ended keeps the batch's count.
         """
         if not self._during_batch:
             return after
-        renewals = after.renewals
+        renewals, beats = after.renewals, after.beats
         for member_id in self._during_batch:
             key = DeadlineKey(SESSION, member_id)
             armed = before.armed.get(key)
             if armed is not None and after.armed.get(key) == armed:
                 renewals = renewals.set(member_id, before.renewals.get(member_id, 0))
+                beats = _with_later(beats, member_id, before.beats.get(member_id))
         self._during_batch.clear()
-        return after._replace(renewals=renewals)
+        return after._replace(renewals=renewals, beats=beats)
 
 
-_NOTHING: Final[tuple[Key | None, CachedAnswer | None]] = (None, None)
+def _with_later(
+    beats: PMap[MemberId, HeardBeat], member_id: MemberId, heard: HeardBeat | None
+) -> PMap[MemberId, HeardBeat]:
+    """Return the beats with one that was heard meanwhile, unless another life has begun."""
+    known = beats.get(member_id)
+    if heard is None or known == heard:
+        return beats
+    if known is not None and (known.life != heard.life or known.beat > heard.beat):
+        return beats
+    return beats.set(member_id, heard)
 
 
 def is_plain(command: ConsumerGroupHeartbeat) -> bool:

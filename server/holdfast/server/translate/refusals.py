@@ -166,6 +166,13 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
         "change, or another process uses its id. Drop all partitions, and join again with the same "
         "member id and epoch 0",
     ),
+    r.PastHeartbeat: Coded(
+        e.ERROR_CODE_FENCED_MEMBER_EPOCH,
+        "heartbeat {sent} of member {member_id!r} comes after a later one, or after another life "
+        "of its process began (the highest heard is {highest}), so it changes nothing. Nobody "
+        "waits for this answer; if somebody does, two processes use this member id: drop all "
+        "partitions, and join with a member id of your own",
+    ),
     r.StaleMemberEpoch: Coded(
         e.ERROR_CODE_STALE_MEMBER_EPOCH,
         "the call speaks of member epoch {sent}, the member is at {current}. Try again with the "

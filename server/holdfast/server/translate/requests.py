@@ -165,6 +165,8 @@ def consumer_heartbeat(
         regex_problem=regex_problem,
         server_assignor=_optional_text(request, "server_assignor"),
         owned=_owned(request),
+        life=limits.life(request.holdfast),
+        beat=limits.beat(request.holdfast),
     )
 
 

@@ -32,6 +32,16 @@ class Nodes(Caller):
         return answer(holdfast=extras)
 
 
+def test_s26_a_life_is_named_by_log_time_once_that_is_known_and_by_wall_time_before() -> None:
+    ids = RequestIds(wall=lambda: GUESSED_MS)
+    before = UUID(ids.make_life(now_ms=5))
+    ids.observe(TRUE_MS, 5)
+    after = UUID(ids.make_life(now_ms=7))
+
+    assert [each.int >> 80 for each in (before, after)] == [GUESSED_MS, TRUE_MS + 2]
+    assert {each.version for each in (before, after)} == {7}
+
+
 def test_the_leader_is_asked_even_if_a_follower_answered_first() -> None:
     """A follower that started on an idle cluster does not know how long it was idle."""
 

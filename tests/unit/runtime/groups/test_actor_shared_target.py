@@ -239,7 +239,7 @@ def test_s9_a_beat_from_memory_counts_although_a_join_before_it_was_decided_alre
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(world.actors, "renew", spied)
             call = world.offer(joining("other"))
-            assert world.actors.hearing()("g", (epoch, "K", None, "p")) is not None
+            assert world.actors.hearing()("g", (epoch, "K", None, "p", ""), 0) is not None
             other = world.offer(committing("g", 7))
             await replies([call])
             await other.future

@@ -23,11 +23,17 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import TopicPartitions
+from holdfast.coordinator.model.rejections import PastHeartbeat
+from holdfast.coordinator.model.volatile import DeadlineKey, HeardBeat, Volatile
+from holdfast.coordinator.structures.pmap import PMap
+from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
 from unit.runtime.world import World, committing, with_topic
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Event
     from holdfast.coordinator.model.replies import ConsumerHeartbeatReply
+
+LIFE, OTHER_LIFE = "01900000-0000-7000-8000-000000000001", "01900000-0000-7000-8000-000000000002"
 
 
 class Group:
@@ -61,11 +67,16 @@ class Group:
         return await self.say(member_id, 0, **(full | said))
 
     def remembered(
-        self, member_id: str, instance_id: str | None = None, principal: str = "p"
+        self,
+        member_id: str,
+        instance_id: str | None = None,
+        principal: str = "p",
+        number: tuple[str, int] = ("", 0),
     ) -> object:
         """The answer to a plain heartbeat that would be given without a decision."""
-        key = (self.epochs[member_id], member_id, instance_id, principal)
-        cached = self.world.actors.hearing()("g", key)
+        life, beat = number
+        key = (self.epochs[member_id], member_id, instance_id, principal, life)
+        cached = self.world.actors.hearing()("g", key, beat)
         return None if cached is None else cached.reply
 
     async def settled(self, *member_ids: str) -> None:
@@ -266,3 +277,59 @@ def test_s9_nothing_is_answered_from_memory_for_a_member_that_is_just_removed() 
         assert after == [False, False]
 
     asyncio.run(story())
+
+
+def test_s26_only_a_later_heartbeat_is_answered_from_memory() -> None:
+    """One that comes again, late, or from another life is judged by the core."""
+
+    async def story() -> None:
+        made = await group()
+        await made.join("m1", life=LIFE, beat=1)
+        await made.say("m1", owned=made.owned("m1"), life=LIFE, beat=2)
+        await made.say("m1", life=LIFE, beat=3)
+        asked = [(LIFE, 4), (LIFE, 4), (LIFE, 3), (OTHER_LIFE, 5), (LIFE, 6)]
+
+        heard = [made.remembered("m1", number=number) is not None for number in asked]
+        assert heard == [True, False, False, False, True]
+
+    asyncio.run(story())
+
+
+def test_s26_the_core_knows_the_number_that_was_answered_from_memory() -> None:
+    """Else the one before it would be taken for new."""
+
+    async def story() -> None:
+        made = await group()
+        await made.join("m1", life=LIFE, beat=1)
+        await made.say("m1", owned=made.owned("m1"), life=LIFE, beat=2)
+        await made.say("m1", life=LIFE, beat=3)
+        assert made.remembered("m1", number=(LIFE, 7)) is not None
+        await made.join("m2")
+
+        late = await made.world.ask(
+            lambda call: c.ConsumerGroupHeartbeat(
+                c.Caller(call, "p", "client"), "g", "m1", 2, owned=(), life=LIFE, beat=6
+            )
+        )
+        assert isinstance(cast("ConsumerHeartbeatReply", late.reply).error, PastHeartbeat)
+
+    asyncio.run(story())
+
+
+def test_s26_a_number_from_memory_outlasts_a_batch_but_not_another_life() -> None:
+    """S9: what is heard while a batch is under way is merged into what that has made."""
+    cache = HeartbeatCache()
+    armed: PMap[DeadlineKey, int] = PMap({DeadlineKey("session", "m"): 1}.items())
+    heard = PMap({"m": HeardBeat(LIFE, 9)}.items())
+    before = Volatile(armed=armed, beats=heard)
+    merged = []
+    for known in (None, HeardBeat(LIFE, 5), HeardBeat(LIFE, 10), HeardBeat(OTHER_LIFE, 1)):
+        cache.note("m")
+        made = Volatile(armed=armed)
+        after = made if known is None else made._replace(beats=PMap({"m": known}.items()))
+        merged.append(cache.merged(before, after).beats["m"])
+
+    assert merged == [
+        *[HeardBeat(LIFE, 9), HeardBeat(LIFE, 9), HeardBeat(LIFE, 10)],
+        HeardBeat(OTHER_LIFE, 1),
+    ]

@@ -52,6 +52,7 @@ def test_codes_are_those_that_kafka_has() -> None:
         r.TopicInUse: "GROUP_SUBSCRIBED_TO_TOPIC",
         r.InvalidTopic: "INVALID_TOPIC_EXCEPTION",
         r.InstanceForbidden: "GROUP_AUTHORIZATION_FAILED",
+        r.PastHeartbeat: "FENCED_MEMBER_EPOCH",
     }
     for kind, row in TABLE.items():
         if isinstance(row, Coded):

@@ -29,6 +29,9 @@ class RequestIdSource(Protocol):
     def make(self, now_ms: int) -> str:
         """Make a fresh id; "" before any log time was seen."""
 
+    def make_life(self, now_ms: int) -> str:
+        """Name the life of a member's process (S26)."""
+
 
 def join(
     settings: Settings, identity: Identity, claim: Claim, request_id: str, reason: str

@@ -104,11 +104,13 @@ def advance(
     owned: tuple[TopicPartitions, ...] | None,
     *,
     resubscribed: bool,
+    beat: int = 0,
 ) -> None:
     """Bring a member one step closer to the target in force, by its own heartbeat.
 
-    `resubscribed`: its subscription changed with this heartbeat. A member of the classic protocol
-    takes its steps by joins, and its time runs from the heartbeat that tells it to join (K-Q9).
+    `resubscribed`: its subscription changed with this heartbeat. `beat`: its number (S26). A member
+    of the classic protocol takes its steps by joins, and its time runs from the heartbeat that
+    tells it to join (K-Q9).
     """
     body = draft.group.body
     member = body.members[member_id]
@@ -120,7 +122,7 @@ def advance(
     if step is None or not _changes(member, step):
         _confirm(draft, member)
         return  # K-O9
-    draft.emit(_event(member_id, step), _rule(member, step))
+    draft.emit(_event(member_id, step, beat), _rule(member, step))
     after: Member = draft.group.body.members[member_id]
     if after.state == UNREVOKED and after.classic is None:
         draft.arm(DeadlineKey(REBALANCE, member_id), after.profile.rebalance_timeout_ms)  # K-M25
@@ -204,7 +206,7 @@ def _changes(member: Member, step: Step) -> bool:
     return bool(moves) or step.epoch != member.epoch or step.waiting != member.waiting
 
 
-def _event(member_id: MemberId, step: Step) -> MemberAdvanced:
+def _event(member_id: MemberId, step: Step, beat: int) -> MemberAdvanced:
     return MemberAdvanced(
         member_id,
         step.epoch,
@@ -212,6 +214,7 @@ def _event(member_id: MemberId, step: Step) -> MemberAdvanced:
         holdings.by_topic(step.freed),
         holdings.by_topic(step.granted),
         step.waiting,
+        beat,
     )
 
 

@@ -11,7 +11,7 @@ from holdfast.coordinator.consumer.targets import target
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
 from holdfast.coordinator.model.consumer_events import MemberSubscribed
-from holdfast.coordinator.model.ids import InstanceId, MemberId
+from holdfast.coordinator.model.ids import InstanceId, Life, MemberId
 from holdfast.coordinator.model.member_profile import ClassicProfile, ConsumerProfile
 from holdfast.coordinator.model.rejections import InvalidRequest
 
@@ -33,7 +33,8 @@ def update(draft: Draft, command: ConsumerGroupHeartbeat) -> Change:
     group: ConsumerGroup = draft.group
     known = group.body.members.get(command.member_id)
     old = ConsumerProfile() if known is None else known.profile
-    return note(draft, command.member_id, command.instance_id, said(command, old))
+    number = command.life, command.beat
+    return note(draft, command.member_id, command.instance_id, said(command, old), number=number)
 
 
 def note(
@@ -42,8 +43,12 @@ def note(
     instance_id: InstanceId | None,
     new: ConsumerProfile,
     classic: ClassicProfile | None = None,
+    number: tuple[Life, int] = ("", 0),
 ) -> Change:
-    """Note what a member is now, if it is another than before, in either protocol."""
+    """Note what a member is now, if it is another than before, in either protocol.
+
+    `number`: life and number of the heartbeat that says so (S26).
+    """
     group: ConsumerGroup = draft.group
     known = group.body.members.get(member_id)
     old = ConsumerProfile() if known is None else known.profile
@@ -52,8 +57,9 @@ def note(
     before, alone = target.assignor_in_force(draft), not group.body.members
     resolved = group.body.regexes.get(new.regex)
     meant = instance_id if known is None else known.instance_id
-    event = MemberSubscribed(member_id, meant, new, joined=known is None, classic=classic)
-    draft.emit(event, "M5" if known is None else "M16")
+    joined = known is None
+    event = MemberSubscribed(member_id, meant, new, joined, classic, *number)
+    draft.emit(event, "M5" if joined else "M16")
     resubscribed = new.topics != old.topics or new.regex != old.regex
     dropped_or_known = new.regex != old.regex and (not new.regex or resolved is not None)
     if new.topics != old.topics or dropped_or_known:  # K-P1, K-P2, K-P6

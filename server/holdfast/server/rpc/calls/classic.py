@@ -98,7 +98,7 @@ def answered_before(hearing: Beat, request: g.HeartbeatRequest) -> g.HeartbeatRe
         return None
     instance = request.group_instance_id if request.HasField("group_instance_id") else None
     key = (request.generation_id, request.member_id, instance)
-    cached = hearing(request.group_id, key)
+    cached = hearing(request.group_id, key, 0)
     return None if cached is None else responses.cached(cached)
 
 

@@ -30,10 +30,11 @@ _Said: TypeAlias = Literal[
     "subscribed_topic_regex",
     "server_assignor",
     "topic_partitions",
-    "holdfast",
 ]
 _SAID: Final[tuple[_Said, ...]] = get_args(_Said)
 """Fields that say more than that the member lives."""
+_NUMBER: Final = ("life", "beat")
+"""All that a plain heartbeat may have of our own: which one it is (S26)."""
 
 
 def answered_before(
@@ -45,9 +46,14 @@ def answered_before(
     """
     if request.member_epoch <= 0 or any(map(request.HasField, _SAID)):
         return None
+    life, beat = "", 0
+    if request.HasField("holdfast"):
+        life, beat = request.holdfast.life, request.holdfast.beat
+        if not beat or len(request.holdfast.ListFields()) != len(_NUMBER):
+            return None
     instance = request.instance_id if request.HasField("instance_id") else None
-    key = (request.member_epoch, request.member_id, instance, who())
-    cached = hearing(request.group_id, key)
+    key = (request.member_epoch, request.member_id, instance, who(), life)
+    cached = hearing(request.group_id, key, beat)
     return None if cached is None else responses.cached_beat(cached)
 
 

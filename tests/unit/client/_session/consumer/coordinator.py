@@ -32,6 +32,8 @@ class Member:
     asked_back: set[int] = field(default_factory=set)
     asked_ms: int = 0
     told: tuple[int, ...] | None = None
+    number: tuple[str, int] = ("", 0)
+    """Life and number of the last heartbeat that was heard (S26)."""
 
 
 class Coordinator:
@@ -68,22 +70,28 @@ class Coordinator:
         """Take one heartbeat."""
         self.expire(now_ms)
         code = self.refuses.pop(0) if self.refuses else self._refusal(request)
+        if self._is_repeated(request) and request.member_epoch >= 0:
+            name = request.member_id
+            return self._told(name, self.members[name], full=True)
         if code is not None:
             holder = self._holder(request.instance_id)
             return Response(error_code=code, holdfast=extras_pb2.ResponseExtras(holder=holder))
         name = request.member_id
         if request.member_epoch < 0:
-            return self._goodbye(name, request.member_epoch, now_ms)
+            return self._goodbye(request, now_ms)
         if request.member_epoch == 0:
             self._join(name, request.instance_id, now_ms)
         member = self.members[name]
         member.heard_ms = now_ms
+        member.number = _number(request)
         self._reconcile(name, member, _owned(request), now_ms)
         return self._told(name, member, full=request.HasField("rebalance_timeout_ms"))
 
     def _refusal(self, request: Request) -> ErrorCode.ValueType | None:
         member = self.members.get(request.member_id)
         epoch, owned = request.member_epoch, _owned(request)
+        if member is not None and self._is_past(request, member):
+            return ErrorCode.ERROR_CODE_FENCED_MEMBER_EPOCH
         if epoch == 0:
             return self._refused_join(request, owned)
         if member is None:
@@ -91,6 +99,18 @@ class Coordinator:
         known = epoch in {member.epoch, -1, -2}
         again = epoch == member.before and owned is not None and owned <= set(member.owns)
         return None if known or again else ErrorCode.ERROR_CODE_FENCED_MEMBER_EPOCH
+
+    def _is_past(self, request: Request, member: Member) -> bool:
+        """A heartbeat comes after a later one, or in another life than the one that has joined."""
+        (life, beat), (known, last) = _number(request), member.number
+        if life != known:
+            return bool(life and known) and request.member_epoch != 0
+        return bool(beat) and beat <= last and not self._is_repeated(request)
+
+    def _is_repeated(self, request: Request) -> bool:
+        member = self.members.get(request.member_id)
+        same = member is not None and bool(member.number[1]) and _number(request) == member.number
+        return same and member is not None and (member.epoch == -2) == (request.member_epoch == -2)
 
     def _refused_join(self, request: Request, owned: set[int] | None) -> ErrorCode.ValueType | None:
         if owned or owned is None or not request.HasField("subscribed_topic_names"):
@@ -106,12 +126,13 @@ class Coordinator:
         found = (name for name, member in self.members.items() if member.instance == instance)
         return next(found, None) if instance else None
 
-    def _goodbye(self, name: str, epoch: int, now_ms: int) -> Response:
+    def _goodbye(self, request: Request, now_ms: int) -> Response:
+        name, epoch = request.member_id, request.member_epoch
         if epoch == -1:
             self.remove(name)
         else:
             member = self.members[name]
-            member.epoch, member.heard_ms = -2, now_ms
+            member.epoch, member.heard_ms, member.number = -2, now_ms, _number(request)
             member.asked_back.clear()
         return Response(member_id=name, member_epoch=epoch)
 
@@ -180,3 +201,7 @@ def _owned(request: Request) -> set[int] | None:
     if not request.HasField("topic_partitions"):
         return None
     return {p for given in request.topic_partitions.topic_partitions for p in given.partitions}
+
+
+def _number(request: Request) -> tuple[str, int]:
+    return request.holdfast.life, request.holdfast.beat

@@ -128,7 +128,10 @@ def test_a_join_whose_answer_was_lost_is_repeated_as_it_was() -> None:
     first = driver.beat
     driver.fail(retry_in_ms=0)
     driver.advance(0)
-    assert driver.beat == first
+    again = driver.beat
+    assert again.holdfast.beat == first.holdfast.beat + 1, "S26: what is said anew has its number"
+    again.holdfast.beat = first.holdfast.beat
+    assert again == first
     driver.accept(2, 0)
     assert driver.owns() == [0]
 

@@ -344,3 +344,25 @@ def test_a_stale_member_that_is_to_stop_has_nothing_to_tell() -> None:
     driver.do("leave")
     assert driver.stopped == Stopped(None)
     assert driver.quiet
+
+
+def test_t16_numbers_rise_over_joins_and_goodbyes_and_a_repeated_goodbye_keeps_its_own() -> None:
+    """S26: all in one life, which is the member object's."""
+    driver = Driver()
+    driver.joined(0)
+    driver.do("unsubscribe")
+    driver.returns()
+    driver.unchanged(-1)
+    driver.do("subscribe", Subscription(("t",)))
+    driver.accept(3, 0)
+    driver.unchanged(3)
+    driver.do("leave")
+    driver.returns()
+    driver.fail(retry_in_ms=100)
+    driver.advance(100)
+    numbers = [each.holdfast.beat for each in driver.sent]
+    epochs = [each.member_epoch for each in driver.sent]
+
+    assert epochs == [0, 2, -1, 0, 3, -1, -1]
+    assert numbers == [1, 2, 3, 4, 5, 6, 6]
+    assert len({each.holdfast.life for each in driver.sent}) == 1

@@ -7,6 +7,7 @@ network is well again, all converge: nothing waits for ever.
 from __future__ import annotations
 
 import random
+from typing import Protocol
 
 import pytest
 
@@ -32,6 +33,7 @@ from unit.client._session.consumer.driver import (
     FENCED_INSTANCE_ID,
     NONE,
     UNKNOWN_MEMBER_ID,
+    Beat,
     Driver,
     make_settings,
 )
@@ -40,6 +42,8 @@ CODES = (NONE, NONE, FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID)
 STEPS = 600
 SETTLES_MS = 8 * SESSION_MS
 STEP_MS = 100
+ASTRAY_MAX = 8
+"""Copies of heartbeats that the network has at most."""
 
 
 class Process:
@@ -90,13 +94,25 @@ class Process:
         return {name for told in waiting for name in told.partitions}
 
 
+class Group(Protocol):
+    """What a walk needs of a coordinator."""
+
+    def expire(self, now_ms: int) -> None:
+        """Let time pass until this moment."""
+
+    def answer(self, request: Beat, now_ms: int) -> Response:
+        """Take one heartbeat."""
+
+
 class World:
     """Processes, one coordinator, one clock, and a seeded fate."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, group: Group | None = None) -> None:
         self.fate, self.hints = random.Random(seed), random.Random(seed)
         self.now = 1_000_000
-        self.group = Coordinator(in_place=self.fate.random() < 0.5)
+        self.group: Group = group or Coordinator(in_place=self.fate.random() < 0.5)
+        self.astray: list[Beat] = []
+        """Heartbeats of which the network has another copy, or which it still has."""
         self.processes = [Process(number, self.fate) for number in range(3)]
         self.next_number = 3
         self.heard: dict[tuple[int, int], Response] = {}
@@ -109,12 +125,24 @@ class World:
     def step(self) -> None:
         self.now += STEP_MS
         self.group.expire(self.now)
+        self.deliver_late()
         for process in self.awake():
             process.driver.now = self.now
             if process.driver.session.stage is Stage.NEW:
                 process.driver.start()
             self.one_turn(process)
         self.look()
+
+    def deliver_late(self) -> None:
+        """What went astray comes after all: nobody waits for its answer any more (S26)."""
+        if self.astray and self.fate.random() < 0.05:
+            late = self.astray.pop(self.fate.randrange(len(self.astray)))
+            self.group.answer(late, self.now)
+
+    def go_astray(self, request: Beat, chance: float) -> None:
+        """Keep a copy of a heartbeat for later, now and then."""
+        if self.fate.random() < chance:
+            self.astray = [*self.astray, request][-ASTRAY_MAX:]
 
     def awake(self) -> list[Process]:
         return [each for each in self.processes if each.frozen_until_ms <= self.now]
@@ -150,11 +178,13 @@ class World:
         call, request = (process.number, driver.waiting.call), driver.beat
         if self.well or luck < 0.4:
             heard = self.heard.pop(call, None) or self.group.answer(request, self.now)
+            self.go_astray(request, 0.05)
             driver.answer(heard)
         elif luck < 0.6 and call not in self.heard:
             self.heard[call] = self.group.answer(request, self.now)
         elif luck < 0.66:
             lost = call in self.heard or self.fate.random() < 0.5
+            self.go_astray(request, 0.5 if lost else 0.0)
             driver.fail(applied=None if lost else False, retry_in_ms=self.fate.randrange(400))
 
     def trouble(self, process: Process) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import grpc
 import pytest
@@ -16,11 +17,13 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.runtime.groups.regexes import LENGTH_MAX
 from holdfast.v1 import errors_pb2 as e
+from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from unit.server.consumer_calls import beat, join, places, with_topics
 from unit.server.nodes import served, until
 from unit.server.session_calls import Stream
 
+LIFE = "01900000-0000-7000-8000-000000000001"
 ME = "anonymous"
 """The principal of a caller without a certificate."""
 
@@ -217,5 +220,48 @@ def test_limits_of_principals_count_joins_and_leaves_and_no_other_heartbeat() ->
             assert [each.error_code for each in (*heard, first)] == [e.ERROR_CODE_NONE] * 7
             assert refused.code == unary.value.code().value[0]
             assert unary.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    asyncio.run(story())
+
+
+def test_s26_a_late_heartbeat_is_refused_and_a_repeated_one_answered_again() -> None:
+    """Whether the one before was answered from memory or not."""
+
+    def numbered(number: int, **said: Any) -> g.ConsumerGroupHeartbeatRequest:  # noqa: ANN401 - of a heartbeat
+        return beat(2, holdfast=x.RequestExtras(life=LIFE, beat=number), **said)
+
+    async def story() -> None:
+        async with served() as node:
+            with_topics(node)
+            call = node.group.ConsumerGroupHeartbeat
+            await call(join(holdfast=x.RequestExtras(life=LIFE, beat=1)))
+            plain = [await call(numbered(number)) for number in (3, 4, 5)]
+            again, late = await call(numbered(5)), await call(numbered(4))
+
+            assert [each.error_code for each in plain] == [e.ERROR_CODE_NONE] * 3
+            assert (again.error_code, again.HasField("assignment")) == (e.ERROR_CODE_NONE, True)
+            assert late.error_code == e.ERROR_CODE_FENCED_MEMBER_EPOCH
+            assert "comes after a later one" in late.error_message
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "extras",
+    [
+        x.RequestExtras(life=LIFE),
+        x.RequestExtras(beat=1),
+        x.RequestExtras(life="no-uuid", beat=1),
+        x.RequestExtras(life=LIFE, beat=1 << 63),
+    ],
+)
+def test_s26_a_malformed_number_is_refused_with_its_field(extras: x.RequestExtras) -> None:
+    async def story() -> None:
+        async with served() as node:
+            with_topics(node)
+            with pytest.raises(grpc.aio.AioRpcError, match="holdfast") as failure:
+                await node.group.ConsumerGroupHeartbeat(join(holdfast=extras))
+
+            assert failure.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
     asyncio.run(story())

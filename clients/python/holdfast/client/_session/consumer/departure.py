@@ -14,6 +14,7 @@ from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable
 
 if TYPE_CHECKING:
     from holdfast.client._session.calls_in_flight import Sent
+    from holdfast.client._session.consumer.life import Life
     from holdfast.client._session.session_io import Failure, Settings
 
 
@@ -34,7 +35,7 @@ class Goal(enum.Enum):
 class Departure:
     """Where the member goes, and the one request that it takes."""
 
-    def __init__(self, settings: Settings, calls: CallsInFlight) -> None:
+    def __init__(self, settings: Settings, calls: CallsInFlight, life: Life) -> None:
         self.goal = Goal.STAY
         self.error: HoldfastError | None = None
         """What has failed here; None: the user has asked for the end."""
@@ -44,6 +45,7 @@ class Departure:
         """Until when an answer is waited for."""
         self._settings = settings
         self._calls = calls
+        self._life = life
 
     @property
     def final(self) -> bool:
@@ -54,7 +56,8 @@ class Departure:
         """Tell the group: a static member keeps its place unless it leaves for good (KIP-345)."""
         settings = self._settings
         stays = settings.instance_id is not None and self.goal is not Goal.LEAVE
-        request = goodbye(settings, EPOCH_RELEASE if stays else EPOCH_LEAVE)
+        epoch = EPOCH_RELEASE if stays else EPOCH_LEAVE
+        request = goodbye(settings, epoch, self._life.number(now_ms))
         limit_ms = settings.leave_timeout_ms
         self.until_ms = now_ms + limit_ms
         self._calls.send(Kind.LEAVE, request, min(timeout_ms, limit_ms), now_ms)

@@ -16,6 +16,7 @@ from holdfast.client._session.consumer.sent_fields import SentFields
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from holdfast.client._session.consumer.life import Life
     from holdfast.client._session.consumer.owned import Owned
     from holdfast.client._session.session_io import Settings, Subscription, TopicPartition
 
@@ -38,12 +39,13 @@ class Beat:
 class Heartbeats:
     """Sends heartbeats, and keeps what the group has accepted of them."""
 
-    def __init__(self, settings: Settings, calls: CallsInFlight, owned: Owned) -> None:
+    def __init__(self, settings: Settings, calls: CallsInFlight, owned: Owned, life: Life) -> None:
         self.due_at_ms: int | None = None
         """When the next one is due; None: the open one decides, or none is wanted."""
         self._settings = settings
         self._calls = calls
         self._owned = owned
+        self._life = life
         self._sent = SentFields()
         self.believed: frozenset[TopicPartition] = frozenset()
         """All that the group may take for owned: what was said last, and what it gave since."""
@@ -65,7 +67,7 @@ class Heartbeats:
         owned = self._owned
         present = fields_of(self._settings, subscription, owned.known)
         fields = self._sent.changed(present, owned.version)
-        request = heartbeat(self._settings, epoch, fields)
+        request = heartbeat(self._settings, epoch, fields, self._life.number(now_ms))
         self._calls.send(Kind.HEARTBEAT, request, self.timeout_ms, now_ms)
         believed = owned.known if "owned" in fields else self.believed
         self._open = Beat(epoch, now_ms, fields, believed, owned.version)

@@ -11,6 +11,7 @@ from holdfast.client._session.calls_in_flight import CallsInFlight
 from holdfast.client._session.consumer.callback_order import CallbackOrder
 from holdfast.client._session.consumer.departure import Departure
 from holdfast.client._session.consumer.heartbeats import Heartbeats
+from holdfast.client._session.consumer.life import Life
 from holdfast.client._session.consumer.owned import Owned
 from holdfast.client._session.consumer.reconciliation import Reconciliation
 from holdfast.client._session.consumer.states import BEATING, IN_GROUP, TABLE, Input, State
@@ -52,10 +53,11 @@ class Parts:
         self._outputs: list[Output] = []
         self.owned = Owned(settings, self._outputs)
         self._calls = CallsInFlight(self._outputs)
-        self._beats = Heartbeats(settings, self._calls, self.owned)
+        self._life = Life(request_ids)
+        self._beats = Heartbeats(settings, self._calls, self.owned, self._life)
         self._callbacks = CallbackOrder(self._outputs)
         self._reconciliation = Reconciliation(settings, self.owned)
-        self._departure = Departure(settings, self._calls)
+        self._departure = Departure(settings, self._calls, self._life)
         self._instance_wait = InstanceWait()
         self._work = WorkTimer(settings.work_timeout_ms)
         self._start_timeout = StartTimeout(settings.start_timeout_ms)

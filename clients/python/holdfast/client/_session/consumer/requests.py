@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from holdfast.client._session.session_io import Settings, Subscription
+    from holdfast.v1 import extras_pb2
 
 EPOCH_JOIN: Final = 0
 EPOCH_LEAVE: Final = -1
@@ -53,10 +54,10 @@ def fields_of(
 
 
 def heartbeat(
-    settings: Settings, epoch: int, fields: Mapping[str, object]
+    settings: Settings, epoch: int, fields: Mapping[str, object], number: extras_pb2.RequestExtras
 ) -> group_pb2.ConsumerGroupHeartbeatRequest:
-    """Make a heartbeat that says these of `Fields`, by name."""
-    request = goodbye(settings, epoch)
+    """Make a heartbeat that says these of `Fields`, by name; `number`: of it in its life."""
+    request = goodbye(settings, epoch, number)
     for name, value in fields.items():
         match name:
             case "topics":
@@ -72,13 +73,16 @@ def heartbeat(
     return request
 
 
-def goodbye(settings: Settings, epoch: int) -> group_pb2.ConsumerGroupHeartbeatRequest:
+def goodbye(
+    settings: Settings, epoch: int, number: extras_pb2.RequestExtras
+) -> group_pb2.ConsumerGroupHeartbeatRequest:
     """Make the last heartbeat: EPOCH_LEAVE or EPOCH_RELEASE."""
     return group_pb2.ConsumerGroupHeartbeatRequest(
         group_id=settings.group,
         member_id=settings.member_id,
         member_epoch=epoch,
         instance_id=settings.instance_id,
+        holdfast=number,
     )
 
 

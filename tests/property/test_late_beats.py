@@ -1,0 +1,46 @@
+"""Real sessions of the heartbeat protocol against the core, through a network without an order.
+
+Heartbeats are lost, come late, and come twice, also after another node has taken over (S26). Nobody
+may act on what another one acts on, and in the end everything is owned: the walk is that of
+`unit.client._session.consumer.test_session_random`.
+"""
+
+import os
+
+import pytest
+
+from property.core_group import CoreGroup
+from unit.client._session.consumer.test_session_random import STEPS, World
+
+SEEDS = range(40)
+FAIL_OVER = 0.01
+"""How probable another leader is at each step."""
+
+
+def seeds() -> list[int]:
+    chosen = os.environ.get("SEED")
+    return [int(chosen)] if chosen else list(SEEDS)
+
+
+class CoreWorld(World):
+    """The walk, with nodes that take over from each other."""
+
+    def __init__(self, seed: int) -> None:
+        self.core = CoreGroup()
+        super().__init__(seed, self.core)
+
+    def step(self) -> None:
+        if not self.well and self.fate.random() < FAIL_OVER:
+            self.core.fail_over()
+        super().step()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds())
+def test_s26_late_and_doubled_heartbeats_change_nothing(seed: int) -> None:
+    print(f"again: SEED={seed} ./dev test property -- -k test_late_beats")
+    world = CoreWorld(seed)
+    for _ in range(STEPS):
+        world.step()
+    world.settle()
+    world.core.core.check_replays()

@@ -78,7 +78,7 @@ EVENTS: Final[tuple[Event, ...]] = (
     CUT,
     BackupVerified(index=30),
     GroupCreated(group_type="consumer"),
-    MemberSubscribed("m-1", "i-1", SUBSCRIBED, joined=True, classic=SPOKEN, life=LIFE, beat=300),
+    MemberSubscribed("m-1", "i-1", SUBSCRIBED, True, SPOKEN, LIFE, 300, 45_000),  # noqa: FBT003
     InstanceReleased("i-1", "m-1", beat=301),
     EpochRaised(epoch=7, cause="removed", digest=bytes(range(16)), predecessor_ms=45_000),
     RegexResolved(regex="foo-.*", topics=("foo-1", "foo-2"), newest_index=17),
@@ -178,6 +178,8 @@ STATE: Final = (
             principal="svc-a",
             life=LIFE,
             beat=302,
+            session_timeout_ms=45_000,
+            unhurried_until_ms=1_700_000_300_000,
         ),
     ),
     StateItem(

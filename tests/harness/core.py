@@ -156,7 +156,8 @@ class Core:
         volatile, group = self.volatile[group_id], self.state.groups.get(group_id)
         members = group.body.members if group else {}
         of_classic = (volatile.joins, volatile.syncs, volatile.awaiting_sync)
-        for kept in (*of_classic, volatile.renewals, volatile.confirmed, volatile.beats):
+        of_consumer = (volatile.confirmed, volatile.beats, volatile.lowered)
+        for kept in (*of_classic, volatile.renewals, *of_consumer):
             assert set(kept) <= set(members)
         sessions = {key.member_id for key in volatile.armed if key.kind == "session"}
         waiting = {m for m, join in volatile.joins.items() if join.call} | set(volatile.syncs)

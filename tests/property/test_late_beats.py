@@ -1,8 +1,8 @@
 """Real sessions of the heartbeat protocol against the core, through a network without an order.
 
-Heartbeats are lost, come late, and come twice, also after another node has taken over (S26). Nobody
-may act on what another one acts on, and in the end everything is owned: the walk is that of
-`unit.client._session.consumer.test_session_random`.
+Heartbeats are lost, come late, and come twice, also after another node has taken over (S26), and
+operators change the session timeout (S11). Nobody may act on what another one acts on, and in the
+end everything is owned: the walk is that of `unit.client._session.consumer.test_session_random`.
 """
 
 import os
@@ -10,11 +10,13 @@ import os
 import pytest
 
 from property.core_group import CoreGroup
+from unit.client._session.consumer.coordinator import SESSION_MS
 from unit.client._session.consumer.test_session_random import STEPS, World
 
 SEEDS = range(40)
-FAIL_OVER = 0.01
-"""How probable another leader is at each step."""
+FAIL_OVER, SET = 0.01, 0.01
+"""How probable another leader is at each step, and another session timeout."""
+SESSIONS_MS = (1_500, 3_000, SESSION_MS, 12_000)
 
 
 def seeds() -> list[int]:
@@ -32,12 +34,21 @@ class CoreWorld(World):
     def step(self) -> None:
         if not self.well and self.fate.random() < FAIL_OVER:
             self.core.fail_over()
+        if not self.well and self.fate.random() < SET:
+            self.set_session(self.fate.choice(SESSIONS_MS))
         super().step()
+
+    def set_session(self, session_ms: int) -> None:
+        self.core.set("group.consumer_session_timeout_ms", str(session_ms))
+
+    def settle(self) -> None:
+        self.set_session(SESSION_MS)
+        super().settle()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds())
-def test_s26_late_and_doubled_heartbeats_change_nothing(seed: int) -> None:
+def test_s26_late_and_doubled_heartbeats_and_other_timeouts_make_no_two_owners(seed: int) -> None:
     print(f"again: SEED={seed} ./dev test property -- -k test_late_beats")
     world = CoreWorld(seed)
     for _ in range(STEPS):

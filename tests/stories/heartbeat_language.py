@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.replies import Reply
 
-UNTOLD = {"profile", "digest", "newest_index", "request_id", "reason", "life"}
+UNTOLD = {"profile", "digest", "newest_index", "request_id", "reason"}
+UNTOLD |= {"life", "session_timeout_ms"}
 _QUIET = (LevelRaised, TopicsCreated, PartitionsAdded, TopicsDeleted)
 
 

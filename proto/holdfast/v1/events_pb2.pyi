@@ -1670,6 +1670,7 @@ class MemberSubscribed(_message.Message):
     CLASSIC_FIELD_NUMBER: _builtins.int
     LIFE_FIELD_NUMBER: _builtins.int
     BEAT_FIELD_NUMBER: _builtins.int
+    SESSION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -1692,6 +1693,8 @@ class MemberSubscribed(_message.Message):
     """The life of its process (S26); empty: it does not number its heartbeats, or not this one."""
     beat: _builtins.int
     """The number of the heartbeat that said so in that life; 0: it has none."""
+    session_timeout_ms: _builtins.int
+    """Its session timeout from here on, in milliseconds (S11); 0: as before."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The topics that it names, sorted."""
@@ -1716,10 +1719,11 @@ class MemberSubscribed(_message.Message):
         classic: Global___ClassicProfile | None = ...,
         life: _builtins.str = ...,
         beat: _builtins.int = ...,
+        session_timeout_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "instance_id", b"instance_id", "joined", b"joined", "life", b"life", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "server_assignor", b"server_assignor", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "instance_id", b"instance_id", "joined", b"joined", "life", b"life", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

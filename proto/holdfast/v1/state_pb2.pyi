@@ -891,6 +891,8 @@ class ConsumerMemberState(_message.Message):
     REPLACED_REQUESTS_FIELD_NUMBER: _builtins.int
     LIFE_FIELD_NUMBER: _builtins.int
     BEAT_FIELD_NUMBER: _builtins.int
+    SESSION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    UNHURRIED_UNTIL_MS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -925,6 +927,10 @@ class ConsumerMemberState(_message.Message):
     """The life of its process; empty: it does not number its heartbeats (S26)."""
     beat: _builtins.int
     """The number of the last of its heartbeats in that life that is on the log."""
+    session_timeout_ms: _builtins.int
+    """How long it may be silent, as it may know it (S11); 0: as the group's setting says."""
+    unhurried_until_ms: _builtins.int
+    """Until when, in log time, it may reckon with a longer rebalance timeout than it has (S11)."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The topics that it names, sorted."""
@@ -970,10 +976,12 @@ class ConsumerMemberState(_message.Message):
         replaced_requests: _abc.Iterable[_builtins.str] | None = ...,
         life: _builtins.str = ...,
         beat: _builtins.int = ...,
+        session_timeout_ms: _builtins.int = ...,
+        unhurried_until_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "life", b"life", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "since_ms", b"since_ms", "topics", b"topics", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "life", b"life", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms", "topics", b"topics", "unhurried_until_ms", b"unhurried_until_ms", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

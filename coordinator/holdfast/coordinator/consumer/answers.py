@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer import holdings
+from holdfast.coordinator.consumer import holdings, sessions
 from holdfast.coordinator.consumer.state import JOINING, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
@@ -41,7 +41,7 @@ def beat(
         owned(draft.state, member) if told else None,
         Grant(
             0,
-            in_force.session_timeout_ms,
+            min(in_force.session_timeout_ms, sessions.timeout_ms(draft, member)),  # S11
             member.profile.rebalance_timeout_ms,
             member.predecessor_ms if told else 0,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.coordinator.consumer import leave
+from holdfast.coordinator.consumer import leave, sessions
 from holdfast.coordinator.consumer.mixed import recall
 from holdfast.coordinator.consumer.state import UNREVOKED, ConsumerBody, Member
 from holdfast.coordinator.groups.draft import Draft
@@ -51,5 +51,5 @@ def take_over(draft: Draft) -> None:
     for member_id, member in body.members.items():
         draft.arm_session(member_id)
         if member.state == UNREVOKED:
-            after_ms = member.profile.rebalance_timeout_ms
+            after_ms = sessions.rebalance_ms(draft, member)
             draft.arm(DeadlineKey(REBALANCE, member_id), after_ms)

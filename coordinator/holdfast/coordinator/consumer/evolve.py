@@ -95,16 +95,34 @@ def _subscribed(group: ConsumerGroup, event: MemberSubscribed, record: Record) -
             classic=event.classic,
             life=event.life,
             beat=event.beat,
+            session_timeout_ms=event.session_timeout_ms,
         )
     else:
         if was.instance_id != event.instance_id:
             raise InvariantBroken("H4", f"member {event.member_id!r} is another instance now")
-        made = was._replace(profile=event.profile, classic=event.classic)
+        made = was._replace(
+            profile=event.profile,
+            classic=event.classic,
+            session_timeout_ms=event.session_timeout_ms or was.session_timeout_ms,
+            unhurried_until_ms=_unhurried_until_ms(was, event, record),
+        )
         made = _numbered(made, event.life or made.life, event.beat)
         if was.classic is None:
             made = _told_one_token(made, record)
     body = recounted(body, was.profile if was else _NOBODY, event.profile)
     return _with_body(group, _put(_spoken(body, was, made), made))
+
+
+def _unhurried_until_ms(was: Member, event: MemberSubscribed, record: Record) -> int:
+    """Return until when a member may reckon with an earlier rebalance timeout (S11).
+
+    It hears of a shorter one by an answer, and that may be lost. Who numbers no heartbeats is
+    Kafka's client, which ends no ownership by itself: there it counts at once, as in Kafka.
+    """
+    known_ms = was.profile.rebalance_timeout_ms
+    if not event.beat or event.profile.rebalance_timeout_ms >= known_ms:
+        return was.unhurried_until_ms
+    return max(was.unhurried_until_ms, record.log_time_ms + known_ms)
 
 
 def _numbered(member: Member, life: Life, beat: int) -> Member:
@@ -252,6 +270,7 @@ def _replaced(group: ConsumerGroup, event: StaticMemberReplaced, record: Record)
         replaced_requests=_replaced_requests(old),
         life="",
         beat=0,
+        unhurried_until_ms=0,
     )
     until_ms = record.log_time_ms + event.predecessor_ms if event.predecessor_ms else 0
     body = body._replace(predecessors_until_ms=max(body.predecessors_until_ms, until_ms))

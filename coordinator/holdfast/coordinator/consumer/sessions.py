@@ -6,15 +6,72 @@ from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import beat_order
 from holdfast.coordinator.consumer.state import Member
 from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.consumer_events import MemberSubscribed
 from holdfast.coordinator.model.ids import MemberId
-from holdfast.coordinator.model.volatile import REBALANCE, SESSION, SYNC, DeadlineKey
+from holdfast.coordinator.model.volatile import (
+    REBALANCE,
+    SESSION,
+    SYNC,
+    DeadlineKey,
+    LoweredSession,
+)
 
 
 def timeout_ms(draft: Draft, member: Member) -> int:
-    """Return how long a member may be silent: a classic one says it, else it is the group's."""
+    """Return how long a member may be silent: a classic one says it, else what it may know."""
     if member.classic is not None:
         return member.classic.session_timeout_ms
+    return member.session_timeout_ms or _setting_ms(draft)
+
+
+def _setting_ms(draft: Draft) -> int:
     return settings.of(draft.state, draft.group_id).consumer.session_timeout_ms
+
+
+def rebalance_ms(draft: Draft, member: Member) -> int:
+    """Return how long a member may take to give something up from now on, as it may know (S11)."""
+    left_ms = member.unhurried_until_ms - draft.state.log_time_ms
+    return max(member.profile.rebalance_timeout_ms, left_ms)
+
+
+def agree(draft: Draft, member_id: MemberId) -> None:
+    """Have the group's session timeout count for a member that is about to be told it (S11).
+
+    A longer one counts at once. A shorter one is heard by an answer, and that may be lost: until
+    what the member knew before must have run out, that counts.
+    """
+    member: Member = draft.group.body.members[member_id]
+    known_ms, new_ms = timeout_ms(draft, member), _setting_ms(draft)
+    if member.session_timeout_ms == new_ms:
+        _lower(draft, member_id, None)
+        return
+    lowering = draft.volatile.lowered.get(member_id)
+    if new_ms < known_ms and (lowering is None or lowering.to_ms != new_ms):
+        until_ms = draft.state.log_time_ms + known_ms
+        _lower(draft, member_id, LoweredSession(new_ms, until_ms))
+    elif lowering is None or new_ms >= known_ms or _is_over(draft, lowering):
+        _lower(draft, member_id, None)
+        event = MemberSubscribed(
+            member_id,
+            member.instance_id,
+            member.profile,
+            joined=False,
+            session_timeout_ms=new_ms,
+        )
+        draft.emit(event, "S11")
+
+
+def _is_over(draft: Draft, lowering: LoweredSession) -> bool:
+    """Return whether a session of the new length cannot end before what the member knew."""
+    return draft.state.log_time_ms + lowering.to_ms >= lowering.until_ms
+
+
+def _lower(draft: Draft, member_id: MemberId, lowering: LoweredSession | None) -> None:
+    lowered = draft.volatile.lowered
+    if lowering is not None:
+        draft.volatile = draft.volatile._replace(lowered=lowered.set(member_id, lowering))
+    elif member_id in lowered:
+        draft.volatile = draft.volatile._replace(lowered=lowered.remove(member_id))
 
 
 def heard(draft: Draft, member_id: MemberId) -> None:
@@ -33,3 +90,4 @@ def forget(draft: Draft, member_id: MemberId) -> None:
     confirmed = draft.volatile.confirmed.remove(member_id)
     draft.volatile = draft.volatile._replace(confirmed=confirmed)
     beat_order.forget(draft, member_id)
+    _lower(draft, member_id, None)

@@ -90,6 +90,10 @@ class Member(NamedTuple):
     """The life of its process (S26); "": it does not number its heartbeats."""
     beat: int = 0
     """The number of the last of its heartbeats in that life that is on the log."""
+    session_timeout_ms: int = 0
+    """How long it may be silent, as it may know it (S11); 0: as the group's setting says."""
+    unhurried_until_ms: int = 0
+    """Until when, in log time, it may reckon with a longer rebalance timeout than it has (S11)."""
 
     @property
     def state(self) -> str:

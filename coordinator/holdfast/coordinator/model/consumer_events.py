@@ -53,6 +53,8 @@ class MemberSubscribed:
     """The life of its process (S26); "": it does not number its heartbeats, or not this one."""
     beat: int = 0
     """The number of the heartbeat that said so, in that life; 0: it has none."""
+    session_timeout_ms: int = 0
+    """Its session timeout from here on (S11); 0: as before."""
 
 
 @dataclass(frozen=True, slots=True)

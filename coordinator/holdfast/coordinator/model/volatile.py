@@ -125,6 +125,14 @@ class HeardBeat(NamedTuple):
     """Its number in that life: the highest one."""
 
 
+class LoweredSession(NamedTuple):
+    """A shorter session timeout that a member was told, and may not have heard (S11)."""
+
+    to_ms: int
+    until_ms: int
+    """Log time at which what it knew before must have run out."""
+
+
 class Volatile(NamedTuple):
     """All that the leader knows of a group beside the log."""
 
@@ -153,6 +161,8 @@ class Volatile(NamedTuple):
     that told it was not lost, so the epoch before it counts no more (K-M11)."""
     beats: PMap[MemberId, HeardBeat] = PMap()
     """The last heartbeat of each member that numbers them."""
+    lowered: PMap[MemberId, LoweredSession] = PMap()
+    """The members whose session timeout is being lowered."""
     regex_lookup: RegexLookup | None = None
     """None: this leader has not searched yet."""
     target_work: TargetWork | None = None

@@ -101,7 +101,9 @@ class HeartbeatCache:
         if timeout is None or not type_of(group).rests(group, command.member_id):
             return
         (reply,) = [each.reply for each in decision.effects if isinstance(each, Answer)]
-        if isinstance(reply, ConsumerHeartbeatReply) and reply.error is None:
+        if not isinstance(reply, ConsumerHeartbeatReply) or reply.error is not None:
+            return
+        if timeout == reply.grant.session_timeout_ms:  # else it is being lowered (S11)
             key = (
                 *(command.member_epoch, command.member_id, command.instance_id),
                 *(command.caller.principal, command.life),

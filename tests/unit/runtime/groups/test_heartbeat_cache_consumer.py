@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Event
     from holdfast.coordinator.model.replies import ConsumerHeartbeatReply
 
+SESSION, MAX = "group.consumer_session_timeout_ms", "group.consumer_max_session_timeout_ms"
 LIFE, OTHER_LIFE = "01900000-0000-7000-8000-000000000001", "01900000-0000-7000-8000-000000000002"
 
 
@@ -333,3 +334,21 @@ def test_s26_a_number_from_memory_outlasts_a_batch_but_not_another_life() -> Non
         *[HeardBeat(LIFE, 9), HeardBeat(LIFE, 9), HeardBeat(LIFE, 10)],
         HeardBeat(OTHER_LIFE, 1),
     ]
+
+
+def test_s11_nothing_is_answered_from_memory_while_a_session_is_being_lowered() -> None:
+    """It would be renewed by what counts now, and that is to become less by time."""
+
+    async def story() -> None:
+        made = await group()
+        made.world.replica.slip_in("", SettingsChanged("", (SettingChange(MAX, "90000"),)))
+        made.world.replica.slip_in("", SettingsChanged("", (SettingChange(SESSION, "90000"),)))
+        await made.settled("m1")
+        assert made.remembered("m1") is not None
+        made.world.replica.slip_in("", SettingsChanged("", (SettingChange(SESSION, "45000"),)))
+        told = await made.say("m1")
+
+        assert told.grant.session_timeout_ms == 45_000
+        assert made.remembered("m1") is None
+
+    asyncio.run(story())

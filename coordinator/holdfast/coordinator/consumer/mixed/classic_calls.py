@@ -100,7 +100,7 @@ def _sync(draft: Draft, command: SyncGroup) -> None:
     draft.cancel(DeadlineKey(SYNC, member.member_id))
     overdue = DeadlineKey(REBALANCE, member.member_id)
     if overdue in draft.volatile.armed:  # what it may do counts from this answer (S11)
-        draft.arm(overdue, member.profile.rebalance_timeout_ms)
+        draft.arm(overdue, sessions.rebalance_ms(draft, member))
     sessions.heard(draft, member.member_id)
     draft.answer(command.caller.call, told.synced(draft, member))
 

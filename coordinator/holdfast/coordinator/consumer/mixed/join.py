@@ -186,6 +186,6 @@ def _answer(draft: Draft, command: JoinGroup, member_id: MemberId, change: Chang
     reconciliation.advance(draft, member_id, command.owned, resubscribed=change.resubscribed)
     member: Member = draft.group.body.members[member_id]
     draft.cancel(DeadlineKey(REBALANCE, member_id))
-    draft.arm(DeadlineKey(SYNC, member_id), member.profile.rebalance_timeout_ms)
+    draft.arm(DeadlineKey(SYNC, member_id), sessions.rebalance_ms(draft, member))
     sessions.heard(draft, member_id)
     draft.answer(command.caller.call, told.joined(draft, member_id))

@@ -6,7 +6,7 @@ ends before (S11).
 
 from __future__ import annotations
 
-from holdfast.coordinator.consumer import holdings
+from holdfast.coordinator.consumer import holdings, sessions
 from holdfast.coordinator.consumer.state import UNRELEASED, UNREVOKED, ConsumerGroup, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.ids import TopicPartition
@@ -35,4 +35,4 @@ def tell(draft: Draft, member: Member, *, rejoin: bool) -> None:
     if not rejoin:
         draft.cancel(key)
     elif key not in draft.volatile.armed:
-        draft.arm(key, member.profile.rebalance_timeout_ms)
+        draft.arm(key, sessions.rebalance_ms(draft, member))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer import holdings
+from holdfast.coordinator.consumer import holdings, sessions
 from holdfast.coordinator.consumer.holdings import Pairs
 from holdfast.coordinator.consumer.state import (
     UNRELEASED,
@@ -125,7 +125,8 @@ def advance(
     draft.emit(_event(member_id, step, beat), _rule(member, step))
     after: Member = draft.group.body.members[member_id]
     if after.state == UNREVOKED and after.classic is None:
-        draft.arm(DeadlineKey(REBALANCE, member_id), after.profile.rebalance_timeout_ms)  # K-M25
+        after_ms = sessions.rebalance_ms(draft, after)
+        draft.arm(DeadlineKey(REBALANCE, member_id), after_ms)  # K-M25
     else:
         draft.cancel(DeadlineKey(REBALANCE, member_id))  # K-M26
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import evolve, usage
-from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup
+from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import target
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
@@ -58,7 +58,8 @@ def note(
     resolved = group.body.regexes.get(new.regex)
     meant = instance_id if known is None else known.instance_id
     joined = known is None
-    event = MemberSubscribed(member_id, meant, new, joined, classic, *number)
+    session_ms = 0 if classic is not None else _session_ms(draft, known)
+    event = MemberSubscribed(member_id, meant, new, joined, classic, *number, session_ms)
     draft.emit(event, "M5" if joined else "M16")
     resubscribed = new.topics != old.topics or new.regex != old.regex
     dropped_or_known = new.regex != old.regex and (not new.regex or resolved is not None)
@@ -67,6 +68,13 @@ def note(
     if alone or target.assignor_in_force(draft) == before:
         return Change("", resubscribed)
     return Change("assignor", resubscribed)  # K-M19
+
+
+def _session_ms(draft: Draft, known: Member | None) -> int:
+    """Return the session timeout of who comes; of who is there it may change later (S11)."""
+    if known is not None:
+        return 0
+    return settings.of(draft.state, draft.group_id).consumer.session_timeout_ms
 
 
 def said(command: ConsumerGroupHeartbeat, old: ConsumerProfile) -> ConsumerProfile:

@@ -127,13 +127,19 @@ class ConsumerModel(Coordinator):
             raise Refused("UNSUPPORTED_ASSIGNOR")
 
     def _group(self, name: str, epoch: int) -> ConsumerGroup:
-        """A copy of the group; a join makes it, in the place of an empty classic one (K-Q1)."""
+        """A copy of the group; a join makes it, in the place of an empty classic one (K-Q1).
+
+        Its epochs go on where the generations have ended, in which nobody was (S13).
+        """
         if name in self.consumers:
             return deepcopy(self.consumers[name])
         classic = self.groups.get(name)
         if epoch != JOINING or (classic is not None and classic.state != EMPTY):
             raise Refused("GROUP_ID_NOT_FOUND")
-        return ConsumerGroup(offsets=dict(classic.offsets) if classic else {})
+        if classic is None:
+            return ConsumerGroup()
+        epoch = max(classic.generation - 1, 1)
+        return ConsumerGroup(epoch=epoch, target_epoch=epoch, offsets=dict(classic.offsets))
 
     def _keep(self, name: str, group: ConsumerGroup) -> None:
         self.consumers[name] = group

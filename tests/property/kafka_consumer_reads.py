@@ -52,11 +52,14 @@ class ConsumerCoordinator(ConsumerModel):
     # --- classic calls that reach a consumer group ---
 
     def _classic_join(self, group: ConsumerGroup, request: Json) -> Json:
-        """K-M8, K-Q6; K-Q14: an empty group becomes a classic one, and None is answered."""
+        """K-M8, K-Q6; K-Q14: an empty group becomes a classic one, and None is answered.
+
+        Its generations go on where the epochs have ended (S13).
+        """
         name = request["group_id"]
         if not group.members:
             del self.consumers[name]
-            self.groups[name] = Group(offsets=dict(group.offsets))
+            self.groups[name] = Group(generation=group.epoch, offsets=dict(group.offsets))
             return None
         known = request["member_id"] in group.members
         full = not known and len(group.members) >= self.consumers_max

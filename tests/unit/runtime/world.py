@@ -66,7 +66,7 @@ class World:
         return FakeReplica()
 
     def _submit(self, command: c.DeadlineFired) -> None:
-        self.actors.submit(command)
+        self.actors.submit_fired(command)
 
     async def lead(self) -> Self:
         """Lead, with one topic `t` of four partitions."""

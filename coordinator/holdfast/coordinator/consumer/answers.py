@@ -43,9 +43,18 @@ def beat(
             0,
             min(in_force.session_timeout_ms, sessions.timeout_ms(draft, member)),  # S11
             member.profile.rebalance_timeout_ms,
-            member.predecessor_ms if told else 0,
+            predecessor_ms(draft, member) if told else 0,
         ),
     )
+
+
+def predecessor_ms(draft: Draft, member: Member) -> int:
+    """Return how long older holders may still act on what the member was granted last (S12).
+
+    It runs from when they went: a later answer tells less, and none at all in the end.
+    """
+    until_ms: int = draft.group.body.predecessors_until_ms
+    return max(0, min(member.predecessor_ms, until_ms - draft.state.log_time_ms))
 
 
 def _is_full(command: ConsumerGroupHeartbeat) -> bool:

@@ -34,17 +34,6 @@ NOBODY: Final = 0
 """The call id of a call that nobody waits for."""
 
 
-class Mark(NamedTuple):
-    """A draft at one moment, to which it can go back."""
-
-    state: State
-    volatile: Volatile
-    found: Group[Any] | None
-    proposed: int
-    effects: int
-    deferred: int
-
-
 class Deferred(NamedTuple):
     """The rest of a command, on whose behalf it is done, and of which member."""
 
@@ -53,6 +42,17 @@ class Deferred(NamedTuple):
     principal: Principal
     request_id: RequestId
     finish: Callable[[], None]
+
+
+class Mark(NamedTuple):
+    """A draft at one moment, to which it can go back."""
+
+    state: State
+    volatile: Volatile
+    found: Group[Any] | None
+    proposed: int
+    effects: int
+    deferred: tuple[Deferred, ...]
 
 
 class Draft:
@@ -131,15 +131,15 @@ class Draft:
 
     def mark(self) -> Mark:
         """Remember this moment."""
-        counts = len(self.proposed), len(self.effects), len(self.deferred)
-        return Mark(self.state, self.volatile, self.found, *counts)
+        counts = len(self.proposed), len(self.effects)
+        return Mark(self.state, self.volatile, self.found, *counts, tuple(self.deferred))
 
     def back_to(self, mark: Mark) -> None:
-        """Forget what was chosen since."""
+        """Forget what was chosen since; what waited then, and was finished since, waits again."""
         self.state, self.volatile, self.found = mark.state, mark.volatile, mark.found
         del self.proposed[mark.proposed :]
         del self.effects[mark.effects :]
-        del self.deferred[mark.deferred :]
+        self.deferred = list(mark.deferred)
 
     @property
     def group(self) -> Group[Any]:

@@ -147,9 +147,13 @@ def _has_user_data(member: ClassicMember) -> bool:
 
 
 def _upgrade(draft: Draft, members: tuple[ConvertedMember, ...]) -> None:
-    """Convert a classic group: its generation is its epoch, that of an empty one is forgotten."""
+    """Convert a classic group: its generation is its epoch, so none is given out twice (S13).
+
+    The generation of an empty group nobody was in: it becomes the first epoch that anybody is in,
+    which follows.
+    """
     group: ClassicGroup = draft.group
-    epoch = max(group.generation, FIRST_EPOCH) if members else FIRST_EPOCH
+    epoch = max(group.generation if members else group.generation - 1, FIRST_EPOCH)
     for each in members:
         parked_calls.refuse(draft, each.member_id, RebalanceInProgress(), each.member_id)
     event = GroupConverted(CONSUMER_TYPE.name, epoch, members)
@@ -187,7 +191,7 @@ def _join(draft: Draft, command: JoinGroup) -> None:
         CONSUMER_TYPE.call(draft, command)
     else:
         before = draft.mark()
-        _convert(draft, GroupConverted(CLASSIC.name, CLASSIC.first_generation, ()), "Q14")
+        _convert(draft, GroupConverted(CLASSIC.name, draft.group.generation, ()), "Q14")
         _take(draft, before, command, CLASSIC)
 
 

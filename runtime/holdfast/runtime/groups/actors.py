@@ -194,6 +194,16 @@ class Actors:
         if self._confirming is None or self._confirming.done():
             self._confirming = asyncio.ensure_future(self._confirm())
 
+    def submit_fired(self, command: c.DeadlineFired) -> None:
+        """Submit a deadline that fired, behind calls that wait for a barrier.
+
+        They had arrived before it, so what they say counts first (S9 a).
+        """
+        if self._confirming is None or self._confirming.done():
+            self.submit(command)
+        else:
+            self._unleased.append(command)
+
     def overtakes(self) -> bool:
         """Return whether a command submitted now would overtake one that waits for a barrier."""
         confirming = self._confirming is not None and not self._confirming.done()
@@ -222,7 +232,8 @@ class Actors:
                     self.calls.fail(call_of(command), told)
                 continue
             for command in waiting:
-                if self._replica.leading_term == term and call_of(command) in self.calls:
+                wanted = isinstance(command, c.DeadlineFired) or call_of(command) in self.calls
+                if self._replica.leading_term == term and wanted:
                     self.submit(command)
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.commands import DeadlineFired
-from holdfast.coordinator.model.volatile import SESSION
+from holdfast.coordinator.model.volatile import REBALANCE, SESSION
 from holdfast.raft.api import RaftError
 
 if TYPE_CHECKING:
@@ -63,9 +63,14 @@ class DeadlineDispatch:
     def fire(self, due: Sequence[Due]) -> None:
         """Dispatch deadlines that fired just now."""
         sessions = [each for each in due if each.key.kind == SESSION]
-        others = [each for each in due if each.key.kind != SESSION]
-        if others:
-            self._begin(self._hand_over_at_once(others))
+        for of_members in (True, False):
+            others = [
+                each
+                for each in due
+                if each.key.kind != SESSION and (each.key.kind == REBALANCE) == of_members
+            ]
+            if others:
+                self._begin(self._hand_over_at_once(others, by_heartbeat=of_members))
         self._fired += sessions
         self._waiting.update((each.group_id, each.key) for each in sessions)
         if sessions and (self._ending is None or self._ending.done()):
@@ -90,9 +95,13 @@ class DeadlineDispatch:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _hand_over_at_once(self, due: Sequence[Due]) -> None:
-        """Submit deadlines of rebalances without a pace: members wait for them."""
-        if await self._is_followed(due, ()):
+    async def _hand_over_at_once(self, due: Sequence[Due], *, by_heartbeat: bool) -> None:
+        """Submit deadlines of rebalances without a pace: members wait for them.
+
+        `by_heartbeat`: a heartbeat of its member keeps such a deadline, and may have arrived.
+        """
+        members = [(each.group_id, each.key.member_id) for each in due] if by_heartbeat else []
+        if await self._is_followed(due, members):
             for first in range(0, len(due), SESSIONS_A_TURN):
                 self._hand_over(due[first : first + SESSIONS_A_TURN])
                 await asyncio.sleep(0)

@@ -195,7 +195,7 @@ class Node:
         return self._gate.problem(principal, "/metrics", CLUSTER_READ)
 
     def _submit(self, command: DeadlineFired) -> None:
-        self.actors.submit(command)
+        self.actors.submit_fired(command)
 
     def _forming(self) -> FormCluster:
         """Return the command that creates the cluster, when this node leads it first (S19)."""

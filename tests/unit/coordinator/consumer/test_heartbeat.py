@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.coordinator.consumer.targets import target, topics_digest
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.kernel.decide import decide_all, new_draft
 from holdfast.coordinator.model.access import DENY
 from holdfast.coordinator.model.commands import (
+    AlterSettings,
     Caller,
     CommitOffsets,
     DeadlineFired,
@@ -17,21 +20,28 @@ from holdfast.coordinator.model.commands import (
     LeaveGroup,
     LeavingMember,
 )
-from holdfast.coordinator.model.consumer_events import MemberAdvanced, TargetStored
-from holdfast.coordinator.model.effects import Renew
-from holdfast.coordinator.model.events import OffsetCommitted
+from holdfast.coordinator.model.consumer_events import (
+    EpochRaised,
+    MemberAdvanced,
+    MemberSubscribed,
+    TargetStored,
+)
+from holdfast.coordinator.model.effects import Answer, Renew
+from holdfast.coordinator.model.events import OffsetCommitted, SettingChange
 from holdfast.coordinator.model.rejections import (
     InconsistentGroupProtocol,
     InstanceForbidden,
     InvalidRegularExpression,
     InvalidRequest,
+    PolicyViolation,
     UnknownMemberId,
     UnreleasedInstanceId,
     UnsupportedAssignor,
     UnsupportedVersion,
 )
-from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
-from unit.coordinator.consumer.talk import Talk, parts, replies
+from holdfast.coordinator.model.usage import Usage
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, Volatile
+from unit.coordinator.consumer.talk import GROUP, Talk, parts, replies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -271,3 +281,42 @@ def test_an_instance_id_belongs_to_the_principal_that_joined_with_it(talk: Talk)
     assert talk.told(talk.says("a", -1, principal="q")).error == InstanceForbidden("i")
     assert talk.told(talk.joins("b", "t", instance_id="i", principal="p")).error is None
     talk.core.log.clear()  # the mode did not come by the log, so that cannot be replayed
+
+
+STATE_BYTES_MAX = 1 << 30
+
+
+def test_a_mark_remembers_what_waits(talk: Talk) -> None:
+    """What is taken back, since a ceiling stands in its way, takes nothing back of others (S23)."""
+    talk.told(talk.joins("a", "t"))
+    draft: Draft = new_draft(talk.core.state, Volatile(), GROUP)
+    finished: list[str] = []
+    draft.defer("a", lambda: finished.append("a"))
+    mark = draft.mark()
+    draft.settle("a")
+    draft.emit(EpochRaised(draft.group.generation + 1, "asked", b""), "operator")
+    draft.back_to(mark)
+    draft.close()
+
+    assert finished == ["a", "a"]
+    assert draft.decision().events == ()
+
+
+def test_s23_a_heartbeat_that_waits_outlasts_a_later_call_that_exceeds_a_ceiling(
+    talk: Talk,
+) -> None:
+    """The join of `a` finishes what it said before; it names so much that it is taken back."""
+    talk.told(talk.joins("a", "t"))
+    limit = (SettingChange("cluster.state_bytes_max", str(STATE_BYTES_MAX)),)
+    talk.send(AlterSettings(talk.caller(), "", limit))
+    used = Usage(state_bytes=STATE_BYTES_MAX * 5 // 4 - 40_000)  # who is there may take more
+    first = talk.says("a", talk.member("a").epoch, topics=("t", "u"))
+    again = talk.joins("a", *(f"{i:0200}" for i in range(400)))
+    state, volatile = talk.core.state, talk.core.volatile[GROUP]
+    decision = decide_all(state, volatile, GROUP, (first, again), talk.core.now_ms, used)
+    answered = {each.call: each.reply for each in decision.effects if isinstance(each, Answer)}
+
+    assert getattr(answered[first.caller.call], "error", "none at all") is None
+    assert isinstance(getattr(answered[again.caller.call], "error", None), PolicyViolation)
+    joined = [each.event for each in decision.events if isinstance(each.event, MemberSubscribed)]
+    assert [each.profile.topics for each in joined] == [("t", "u")]

@@ -66,3 +66,18 @@ def test_n11_who_waits_for_an_instance_is_told_for_how_long_it_is_kept(talk: Tal
 
     assert talk.told(talk.joins("s2", "a", instance_id="s")).grant.session_timeout_ms == 60_000
     assert talk.told(talk.says("x", 3)).grant.session_timeout_ms == 0, "nobody waits for anything"
+
+
+def test_s12_an_answer_that_tells_a_grant_again_tells_what_is_left_of_the_time(
+    talk: Talk,
+) -> None:
+    """Who waits for older holders would else wait anew with each full answer."""
+    talk.told(talk.joins("x", "a"))
+    gone = (LeavingMember("x", None),)
+    talk.send(LeaveGroup(talk.caller(), GROUP, gone, operator=True, reason="stuck"))
+    told = []
+    for _ in range(4):
+        told.append(talk.told(talk.joins("m", "a")).grant.predecessor_ms)
+        talk.core.advance(20_000)
+
+    assert told == [SESSION_MS, 25_000, 5_000, 0]

@@ -15,7 +15,7 @@ from holdfast.coordinator.model.events import (
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.rejections import FencedInstanceId
 from holdfast.coordinator.model.replies import JoinReply
-from holdfast.coordinator.model.volatile import JOIN_PHASE, DeadlineKey
+from holdfast.coordinator.model.volatile import JOIN_PHASE, SESSION, DeadlineKey
 from holdfast.raft.api import OutcomeUnknown
 from holdfast.runtime.errors import LeadershipLost, NotCoordinator, RuleBroken
 from holdfast.runtime.groups import batch
@@ -227,6 +227,37 @@ def test_in_order_nothing_overtakes_what_waits_for_a_barrier_when_the_lease_is_b
 
         assert [one.error for one in committed.partitions] == [None]
         assert [one.error for one in left.members] == [None]
+
+    asyncio.run(story())
+
+
+def test_s9_a_deadline_does_not_overtake_heartbeats_that_wait_for_a_barrier() -> None:
+    """S9 a: they had arrived before it fired, and say that the member lives."""
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def gated() -> None:
+            await gate
+
+        world.replica.read_barrier = gated  # type: ignore[method-assign]  # a barrier held back
+        world.replica.lease = False
+        beat = world.ask(beating("i1", member))
+        await world.settle()
+        actor = world.actors.actor("g")
+        assert actor is not None
+        key = DeadlineKey(SESSION, member.member_id)
+        seen = actor.volatile.renewals.get(member.member_id, 0)
+        fired = c.DeadlineFired("g", key, actor.volatile.armed[key], seen)
+        world.actors.submit_fired(fired)
+        gate.set_result(None)
+        heard = cast("HeartbeatReply", (await beat).reply)
+        await world.settle()
+
+        assert heard.error is None
+        assert world.events("MemberExpired") == []
 
     asyncio.run(story())
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, cast
 
-from holdfast.coordinator.model.volatile import JOIN_PHASE, SESSION, DeadlineKey
+from holdfast.coordinator.model.volatile import JOIN_PHASE, REBALANCE, SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.time.deadline_dispatch import (
     LATE_MS_MAX,
@@ -246,5 +246,27 @@ def test_s9_no_batch_holds_up_the_deadline_of_a_round(monkeypatch: pytest.Monkey
             bench.dispatch.fire([Due("large", DeadlineKey(JOIN_PHASE), arming=1, renewals=0)])
             await bench.until_handed(1)
             assert len(bench.handed) == 1
+
+    asyncio.run(story())
+
+
+def test_s9_a_batch_that_has_arrived_is_heard_before_a_member_is_given_up_that_was_to_revoke(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """K-M25: a heartbeat of it may say that it has given up what it was to."""
+    bench, arrived = Bench(monkeypatch), ArrivedHeartbeats()
+    bench.dispatch = DeadlineDispatch(
+        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, arrived.heard
+    )
+
+    async def story() -> None:
+        with arrived.counted(beats_of(0)):
+            phase = Due("large", DeadlineKey(JOIN_PHASE), arming=1, renewals=0)
+            bench.dispatch.fire([Due("large", DeadlineKey(REBALANCE, "m-0"), 1, 0), phase])
+            await bench.until_handed(1)
+            await bench.turns(10)
+            assert [fired.key.kind for fired in bench.handed] == [JOIN_PHASE]
+        await bench.until_handed(2)
+        assert bench.handed[-1].key == DeadlineKey(REBALANCE, "m-0")
 
     asyncio.run(story())

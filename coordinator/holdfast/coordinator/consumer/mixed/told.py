@@ -54,7 +54,7 @@ def grant(draft: Draft, member: Member) -> Grant:
         answers.token(draft.state, newest) if newest else 0,
         sessions.timeout_ms(draft, member),
         member.profile.rebalance_timeout_ms,
-        member.predecessor_ms,
+        answers.predecessor_ms(draft, member),
     )
 
 

@@ -5,7 +5,7 @@
     join a [topics=t,u] [regex=fo+] [instance=i1] [assignor=range] [timeout=60s]
     beat a [owned=t0,t1] [epoch=3] [topics=…] [regex=…] [assignor=…] [rack=…] [timeout=1s]
     … [no=4] [life=2]          of join, beat, leave, stop: the fourth heartbeat of the second life
-    leave a    stop a          for good (-1), or so that its place is kept (-2)
+    leave a    stop a [for=10m]   for good (-1), or so that its place is kept (-2), so long
     commit a t0=7 [epoch=2]
     remove …    advance …    fail-over    set …    sweep     as in the other stories
     show                       the group, its members, and the owner of each partition
@@ -104,6 +104,7 @@ class HeartbeatTeller(Teller):
             owned=_places(words(options["owned"])) if "owned" in options else None,
             life=f"life-{options.get('life', '1')}" if "no" in options else "",
             beat=int(options.get("no", 0)),
+            absence_ms=milliseconds(options["for"]) if "for" in options else 0,
         )
         return self._tell(self.core.submit(command))
 

@@ -833,22 +833,26 @@ class InstanceReleased(_message.Message):
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
     MEMBER_ID_FIELD_NUMBER: _builtins.int
     BEAT_FIELD_NUMBER: _builtins.int
+    ABSENCE_MS_FIELD_NUMBER: _builtins.int
     instance_id: _builtins.str
     """The instance."""
     member_id: _builtins.str
     """Its member id, which acts no more."""
     beat: _builtins.int
     """The number of the heartbeat that said so (S26); 0: it has none, or the protocol is the classic one."""
+    absence_ms: _builtins.int
+    """For how long its place is kept from then on, in milliseconds; 0: until its session ends."""
     def __init__(
         self,
         *,
         instance_id: _builtins.str = ...,
         member_id: _builtins.str = ...,
         beat: _builtins.int = ...,
+        absence_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["beat", b"beat", "instance_id", b"instance_id", "member_id", b"member_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absence_ms", b"absence_ms", "beat", b"beat", "instance_id", b"instance_id", "member_id", b"member_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

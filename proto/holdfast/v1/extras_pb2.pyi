@@ -65,6 +65,7 @@ class RequestExtras(_message.Message):
     FORCE_FIELD_NUMBER: _builtins.int
     LIFE_FIELD_NUMBER: _builtins.int
     BEAT_FIELD_NUMBER: _builtins.int
+    ABSENCE_MS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """A UUIDv7 in its canonical text form. A repeated call with the same id and content takes effect once.
     Its time part is the cluster's log time as last seen in an answer (FindCoordinator gives the first).
@@ -98,6 +99,10 @@ class RequestExtras(_message.Message):
     changes nothing (FENCED_MEMBER_EPOCH). The first after one that was not answered says everything.
     0: it has none, as those of Kafka's clients.
     """
+    absence_ms: _builtins.int
+    """ConsumerGroupHeartbeat with epoch -2 only: for how long, in milliseconds from then on, the place of the static
+    member is kept. More than `group.max_session_timeout_ms` counts as that. 0: until its session ends, as in Kafka.
+    """
     def __init__(
         self,
         *,
@@ -110,10 +115,11 @@ class RequestExtras(_message.Message):
         force: _builtins.bool = ...,
         life: _builtins.str = ...,
         beat: _builtins.int = ...,
+        absence_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "page_size", b"page_size", "rebalances_max", b"rebalances_max"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "beat", b"beat", "force", b"force", "life", b"life", "page_size", b"page_size", "page_token", b"page_token", "rebalances_max", b"rebalances_max", "release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "absence_ms", b"absence_ms", "beat", b"beat", "force", b"force", "life", b"life", "page_size", b"page_size", "page_token", b"page_token", "rebalances_max", b"rebalances_max", "release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015

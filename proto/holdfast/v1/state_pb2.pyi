@@ -893,6 +893,7 @@ class ConsumerMemberState(_message.Message):
     BEAT_FIELD_NUMBER: _builtins.int
     SESSION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     UNHURRIED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    ABSENCE_MS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -931,6 +932,8 @@ class ConsumerMemberState(_message.Message):
     """How long it may be silent, as it may know it (S11); 0: as the group's setting says."""
     unhurried_until_ms: _builtins.int
     """Until when, in log time, it may reckon with a longer rebalance timeout than it has (S11)."""
+    absence_ms: _builtins.int
+    """Of one that has stopped: for how long its place is kept, in milliseconds; 0: until its session ends."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The topics that it names, sorted."""
@@ -978,10 +981,11 @@ class ConsumerMemberState(_message.Message):
         beat: _builtins.int = ...,
         session_timeout_ms: _builtins.int = ...,
         unhurried_until_ms: _builtins.int = ...,
+        absence_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "life", b"life", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms", "topics", b"topics", "unhurried_until_ms", b"unhurried_until_ms", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "absence_ms", b"absence_ms", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "life", b"life", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms", "topics", b"topics", "unhurried_until_ms", b"unhurried_until_ms", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

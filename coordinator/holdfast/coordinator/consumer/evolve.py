@@ -236,7 +236,7 @@ def _released(group: ConsumerGroup, event: InstanceReleased, _record: Record) ->
         revoking=(),
         waiting=False,
     )
-    stopped = _numbered(stopped, member.life, event.beat)
+    stopped = _numbered(stopped, member.life, event.beat)._replace(absence_ms=event.absence_ms)
     return _with_body(group, _put(body, stopped))
 
 
@@ -271,6 +271,7 @@ def _replaced(group: ConsumerGroup, event: StaticMemberReplaced, record: Record)
         life="",
         beat=0,
         unhurried_until_ms=0,
+        absence_ms=0,
     )
     until_ms = record.log_time_ms + event.predecessor_ms if event.predecessor_ms else 0
     body = body._replace(predecessors_until_ms=max(body.predecessors_until_ms, until_ms))

@@ -18,7 +18,12 @@ from holdfast.coordinator.model.volatile import (
 
 
 def timeout_ms(draft: Draft, member: Member) -> int:
-    """Return how long a member may be silent: a classic one says it, else what it may know."""
+    """Return how long a member may be silent: a classic one says it, else what it may know.
+
+    One that has stopped has said how long its place is to be kept, if it has said so at all.
+    """
+    if member.released and member.absence_ms:
+        return member.absence_ms
     if member.classic is not None:
         return member.classic.session_timeout_ms
     return member.session_timeout_ms or _setting_ms(draft)

@@ -94,6 +94,8 @@ class Member(NamedTuple):
     """How long it may be silent, as it may know it (S11); 0: as the group's setting says."""
     unhurried_until_ms: int = 0
     """Until when, in log time, it may reckon with a longer rebalance timeout than it has (S11)."""
+    absence_ms: int = 0
+    """Of one that has stopped: for how long its place is kept; 0: until its session ends (K-N3)."""
 
     @property
     def state(self) -> str:

@@ -116,16 +116,22 @@ def _predecessor_ms(draft: Draft, old: Member) -> int:
 def release(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     """Keep the place of a static member whose process stops (K-N2).
 
-    Its session is not started over: it ends when it would have ended (K-N3).
+    Its session is not started over: it ends when it would have ended (K-N3). If it says for how
+    long it will be away, its place is kept so long from now on.
     """
     member: Member = draft.group.body.members[command.member_id]
     if not member.released:
-        keep_place(draft, member, "N2", command.beat)
+        most_ms = settings.of(draft.state, draft.group_id).max_session_timeout_ms
+        absence_ms = min(command.absence_ms, most_ms)
+        keep_place(draft, member, "N2", command.beat, absence_ms)
+        if absence_ms:
+            draft.arm_session(member.member_id)
     draft.answer(command.caller.call, answers.gone(command))
 
 
-def keep_place(draft: Draft, member: Member, rule: str, beat: int = 0) -> None:
+def keep_place(draft: Draft, member: Member, rule: str, beat: int = 0, absence_ms: int = 0) -> None:
     """Fence a static member's id and keep its place: nothing is waited for any more (K-N23)."""
-    draft.emit(InstanceReleased(str(member.instance_id), member.member_id, beat), rule)
+    instance_id = str(member.instance_id)
+    draft.emit(InstanceReleased(instance_id, member.member_id, beat, absence_ms), rule)
     draft.cancel(DeadlineKey(REBALANCE, member.member_id))
     draft.cancel(DeadlineKey(SYNC, member.member_id))

@@ -64,6 +64,8 @@ def _of_epoch(command: ConsumerGroupHeartbeat) -> InvalidRequest | None:
     timeout_ms = command.rebalance_timeout_ms
     if timeout_ms is not None and not 0 <= timeout_ms <= _INT32_MAX:
         return InvalidRequest("rebalance_timeout_ms", f"must be 0 to {_INT32_MAX}")
+    if command.absence_ms < 0 or (command.absence_ms and command.member_epoch != RELEASED):
+        return InvalidRequest("holdfast.absence_ms", "must be above 0, and with epoch -2 alone")
     if command.member_epoch == JOINING:
         return _of_join(command)
     if command.member_epoch < RELEASED:

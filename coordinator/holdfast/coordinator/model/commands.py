@@ -119,6 +119,8 @@ class ConsumerGroupHeartbeat:
     """The life of the process that speaks (S26); "" with `beat` 0."""
     beat: int = 0
     """The number of this heartbeat in that life; 0: it has none."""
+    absence_ms: int = 0
+    """With epoch -2: for how long its place is to be kept; 0: until its session ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,8 @@ class InstanceReleased:
     member_id: MemberId
     beat: int = 0
     """The number of the heartbeat that said so (S26); 0: it has none, or is a classic one."""
+    absence_ms: int = 0
+    """For how long its place is kept from then on; 0: until its session ends (K-N3)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ GROUP_TYPES: Final = 2
 created."""
 
 BEATS: Final = 2
-"""From this level on the log has the numbers of heartbeats (S26)."""
+"""From this level on the log has the numbers of heartbeats (S26), and how long places are kept."""
 
 NODE_CHANGES: Final = 2
 """From this level on the log may say which nodes the cluster has (S25, docs/adr/0034)."""
@@ -80,14 +80,14 @@ def level_of(event: Event) -> int:
     """Return the level that the log must be at to hold an event.
 
     A raise is of the level that it raises to: who cannot run at that must not read on. A group that
-    names its type is of the level that knows types, and a release by a numbered heartbeat of the
-    level that knows numbers.
+    names its type is of the level that knows types, and a release by a numbered heartbeat, or
+    for a time, of the level that knows these.
     """
     if type(event) is LevelRaised:
         return event.level
     if type(event) is GroupCreated and event.group_type:
         return GROUP_TYPES
-    if type(event) is InstanceReleased and event.beat:
+    if type(event) is InstanceReleased and (event.beat or event.absence_ms):
         return BEATS
     return SINCE.get(type(event), LEVEL_MIN)
 

@@ -167,6 +167,7 @@ def consumer_heartbeat(
         owned=_owned(request),
         life=limits.life(request.holdfast),
         beat=limits.beat(request.holdfast),
+        absence_ms=request.holdfast.absence_ms,
     )
 
 

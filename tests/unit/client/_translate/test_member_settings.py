@@ -77,6 +77,7 @@ def test_what_is_the_groups_in_the_heartbeat_protocol_is_refused_there(
     [
         *(("topic_regex", "t.*"), ("rack_id", "r"), ("server_assignor", "range")),
         ("work_timeout_ms", 1_000),
+        ("absence_ms", 1_000),
     ],
 )
 def test_what_the_classic_protocol_does_not_know_is_refused_there(
@@ -94,6 +95,7 @@ def test_what_the_classic_protocol_does_not_know_is_refused_there(
         *(("rack_id", value) for value in ("", 7, "x" * 256)),
         *(("server_assignor", value) for value in ("", 7, "a b")),
         *(("work_timeout_ms", value) for value in (0, -1, "1", True)),
+        *(("absence_ms", value) for value in (0, -1, "1", True)),
         *(("instance_id", "a b"), ("takeover", "Now"), ("rebalance_timeout_ms", 0)),
         ("topics", "documents"),
     ],

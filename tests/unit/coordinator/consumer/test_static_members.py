@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.coordinator.model.commands import LeaveGroup, LeavingMember
+from holdfast.coordinator.model.rejections import InvalidRequest
 from unit.coordinator.consumer.talk import GROUP, Talk, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SESSION_MS = 45_000
-"""The session timeout of the heartbeat protocol, by the settings' default."""
+SESSION_MS, MOST_MS = 45_000, 1_800_000
+"""The session timeout of the heartbeat protocol, and the longest of all, by the defaults."""
 
 
 @pytest.fixture
@@ -81,3 +82,60 @@ def test_s12_an_answer_that_tells_a_grant_again_tells_what_is_left_of_the_time(
         talk.core.advance(20_000)
 
     assert told == [SESSION_MS, 25_000, 5_000, 0]
+
+
+def stopped(talk: Talk, absence_ms: int) -> None:
+    """A static member owns something, and stops for so long after 30 s without a heartbeat."""
+    talk.told(talk.joins("s1", "z", instance_id="s"))
+    talk.core.advance(30_000)
+    talk.told(talk.says("s1", -2, instance_id="s", absence_ms=absence_ms))
+
+
+def kept_for_ms(talk: Talk) -> int:
+    """How long a place is kept, in whole seconds."""
+    begun = talk.core.now_ms
+    while talk.group.body.members:
+        talk.core.advance(1_000)
+    return talk.core.now_ms - begun
+
+
+@pytest.mark.parametrize(
+    ("absence_ms", "kept_ms"),
+    [(0, 15_000), (5_000, 5_000), (600_000, 600_000), (10_000_000, MOST_MS)],
+)
+def test_n3_a_goodbye_may_say_for_how_long_the_place_is_kept(
+    absence_ms: int, kept_ms: int, talk: Talk
+) -> None:
+    """K-N3: without that its session runs on. More than the longest session counts as that."""
+    stopped(talk, absence_ms)
+
+    assert kept_for_ms(talk) == kept_ms
+
+
+def test_s9_a_new_leader_keeps_the_place_in_full(talk: Talk) -> None:
+    """S9, K-L9: how long it is to be kept is on the log, when that began is not."""
+    stopped(talk, 600_000)
+    talk.core.advance(599_000)
+    talk.core.fail_over()
+
+    assert kept_for_ms(talk) == 600_000
+
+
+def test_n6_who_comes_back_has_the_session_of_its_group_again(talk: Talk) -> None:
+    """Under its own id as well (K-N7)."""
+    for member_id in ("s1", "s2"):
+        stopped(talk, 600_000)
+        talk.core.advance(300_000)
+        reply = talk.told(talk.joins(member_id, "z", instance_id="s"))
+        assert (reply.error, reply.grant.predecessor_ms) == (None, 0)
+        assert [each.partition for each in reply.assignment or ()] == [0]
+        assert kept_for_ms(talk) == SESSION_MS
+
+
+def test_an_absence_belongs_to_a_goodbye(talk: Talk) -> None:
+    talk.told(talk.joins("s1", "z", instance_id="s"))
+    for epoch, absence_ms in ((2, 5_000), (-1, 5_000), (-2, -1)):
+        said = talk.says("s1", epoch, instance_id="s", absence_ms=absence_ms)
+        error = talk.told(said).error
+        assert isinstance(error, InvalidRequest)
+        assert error.field == "holdfast.absence_ms"

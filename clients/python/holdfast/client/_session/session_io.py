@@ -104,7 +104,9 @@ class Settings:
 
     For the heartbeat protocol ("consumer") alone: `member_id` is made by whoever makes the member
     (KIP-1082); `topic_regex`, `rack_id` and `server_assignor` go to the service as they are;
-    `work_timeout_ms`: how long the program may go without `working()`, None: for ever. There the
+    `work_timeout_ms`: how long the program may go without `working()`, None: for ever;
+    `absence_ms`: for how long the place of a static member is kept that stops, None: until its
+    session ends. There the
     session timeout and the heartbeat interval are the group's: what stands here counts until the
     group has told them.
     """
@@ -128,6 +130,7 @@ class Settings:
     rack_id: str | None = None
     server_assignor: str | None = None
     work_timeout_ms: int | None = None
+    absence_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ _CLASSIC: Final = {
     "topics_refresh_ms": "the service watches the topics there",
 }
 """Arguments of the classic protocol alone, and what stands in their place."""
-_CONSUMER: Final = ("topic_regex", "rack_id", "server_assignor", "work_timeout_ms")
+_CONSUMER: Final = ("topic_regex", "rack_id", "server_assignor", "work_timeout_ms", "absence_ms")
 
 
 class Unset(enum.Enum):
@@ -81,6 +81,8 @@ def _consumer(member_id: str, given: dict[str, Any]) -> Settings:
     wanted = subscription_of(given.pop("topics", UNSET), given.pop("topic_regex", UNSET))
     if (work_ms := given.get("work_timeout_ms")) is not None:
         check_positive("work_timeout_ms", work_ms, "milliseconds, or None")
+    if (absence_ms := given.get("absence_ms")) is not None:
+        check_positive("absence_ms", absence_ms, "milliseconds, or None")
     _check_text("rack_id", given.get("rack_id"), RACK_LENGTH_MAX)
     if given.get("server_assignor") is not None:
         check_name("server_assignor", given["server_assignor"])

@@ -91,6 +91,7 @@ class Member(Performing):
         rack_id: str | Unset = UNSET,
         server_assignor: str | Unset = UNSET,
         work_timeout_ms: int | Unset = UNSET,
+        absence_ms: int | Unset = UNSET,
         credentials: Credentials = None,
         client_id: str | None = None,
         on_assigned: Listener | None = None,
@@ -118,6 +119,7 @@ class Member(Performing):
                 "rack_id": rack_id,
                 "server_assignor": server_assignor,
                 "work_timeout_ms": work_timeout_ms,
+                "absence_ms": absence_ms,
             },
         )
         check_callables(

@@ -35,6 +35,7 @@ class SharedOptions(ConnectionOptions, total=False):
     rack_id: str
     server_assignor: str
     work_timeout_ms: int
+    absence_ms: int
 
 
 class MemberOptions(SharedOptions, total=False):

@@ -366,3 +366,22 @@ def test_t16_numbers_rise_over_joins_and_goodbyes_and_a_repeated_goodbye_keeps_i
     assert epochs == [0, 2, -1, 0, 3, -1, -1]
     assert numbers == [1, 2, 3, 4, 5, 6, 6]
     assert len({each.holdfast.life for each in driver.sent}) == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "instance_id", "absence_ms"),
+    [
+        *[("restart", "i-1", 600_000), ("unsubscribe", "i-1", 600_000)],
+        *[("leave", "i-1", 0), ("restart", None, 0)],
+    ],
+)
+def test_n3_a_goodbye_says_for_how_long_the_place_is_kept(
+    how: str, instance_id: str | None, absence_ms: int
+) -> None:
+    """K-N3: only one that keeps a place; no heartbeat before it says so."""
+    driver = Driver(make_settings(instance_id=instance_id, absence_ms=600_000))
+    driver.joined(0)
+    driver.do(how)
+    driver.returns()
+
+    assert [each.holdfast.absence_ms for each in driver.sent] == [0, 0, absence_ms]

@@ -58,6 +58,8 @@ class Departure:
         stays = settings.instance_id is not None and self.goal is not Goal.LEAVE
         epoch = EPOCH_RELEASE if stays else EPOCH_LEAVE
         request = goodbye(settings, epoch, self._life.number(now_ms))
+        if stays and settings.absence_ms is not None:
+            request.holdfast.absence_ms = settings.absence_ms
         limit_ms = settings.leave_timeout_ms
         self.until_ms = now_ms + limit_ms
         self._calls.send(Kind.LEAVE, request, min(timeout_ms, limit_ms), now_ms)

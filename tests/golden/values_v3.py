@@ -78,7 +78,16 @@ EVENTS: Final[tuple[Event, ...]] = (
     CUT,
     BackupVerified(index=30),
     GroupCreated(group_type="consumer"),
-    MemberSubscribed("m-1", "i-1", SUBSCRIBED, True, SPOKEN, LIFE, 300, 45_000),  # noqa: FBT003
+    MemberSubscribed(
+        "m-1",
+        "i-1",
+        SUBSCRIBED,
+        joined=True,
+        classic=SPOKEN,
+        life=LIFE,
+        beat=300,
+        session_timeout_ms=45_000,
+    ),
     InstanceReleased("i-1", "m-1", beat=301, absence_ms=600_000),
     EpochRaised(epoch=7, cause="removed", digest=bytes(range(16)), predecessor_ms=45_000),
     RegexResolved(regex="foo-.*", topics=("foo-1", "foo-2"), newest_index=17),

@@ -6,16 +6,20 @@ end everything is owned: the walk is that of `unit.client._session.consumer.test
 """
 
 import os
+from dataclasses import replace
 
 import pytest
 
+from holdfast.client._session.session_io import Stage
 from property.core_group import CoreGroup
 from unit.client._session.consumer.coordinator import SESSION_MS
-from unit.client._session.consumer.test_session_random import STEPS, World
+from unit.client._session.consumer.driver import Driver
+from unit.client._session.consumer.test_session_random import STEPS, Process, World
 
 SEEDS = range(40)
 FAIL_OVER, SET = 0.01, 0.01
 """How probable another leader is at each step, and another session timeout."""
+PROCESSES_MAX = 5
 SESSIONS_MS = (1_500, 3_000, SESSION_MS, 12_000)
 
 
@@ -54,4 +58,41 @@ def test_s26_late_and_doubled_heartbeats_and_other_timeouts_make_no_two_owners(s
     for _ in range(STEPS):
         world.step()
     world.settle()
+    world.core.core.check_replays()
+
+
+class Successors(CoreWorld):
+    """Processes that hang have successors under their instance id, before they wake up again.
+
+    A takeover is no lease (S12): everybody asks to wait until older owners must have stopped.
+    """
+
+    def step(self) -> None:
+        for process in list(self.processes):
+            hangs = process.frozen_until_ms > self.now + SESSION_MS // 4
+            if hangs and process.driver.settings.instance_id and self.fate.random() < 0.02:
+                successor = Process(self.next_number, self.fate)
+                self.next_number += 1
+                waits(successor, instance_id=process.driver.settings.instance_id)
+                self.processes = [*self.processes, successor][-PROCESSES_MAX:]
+        for process in self.processes:
+            if process.driver.session.stage is Stage.NEW:
+                waits(process)
+        super().step()
+
+
+def waits(process: Process, **changes: str | None) -> None:
+    """Have a process that was not started wait for older owners."""
+    settings = process.driver.settings
+    process.driver = Driver(replace(settings, takeover="wait", **changes))  # type: ignore[arg-type]  # a field of it
+    process.driver.slow = True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds())
+def test_s12_a_newer_process_that_waits_never_acts_beside_the_one_before(seed: int) -> None:
+    print(f"again: SEED={seed} ./dev test property -- -k test_late_beats")
+    world = Successors(seed)
+    for _ in range(STEPS):
+        world.step()
     world.core.core.check_replays()

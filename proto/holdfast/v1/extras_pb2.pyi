@@ -188,6 +188,8 @@ class ResponseExtras(_message.Message):
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TAKEOVERS_FIELD_NUMBER: _builtins.int
     PARTITION_TOKENS_FIELD_NUMBER: _builtins.int
+    HOLDER_LIFE_FIELD_NUMBER: _builtins.int
+    WAIT_FOR_SESSION_FIELD_NUMBER: _builtins.int
     fencing_token: _builtins.int
     """The token of this member's current grant. It never falls for a partition of a group, also when the group was
     deleted and made again. Hand it to the storage that you write to, and let that refuse a lower one per (group,
@@ -223,6 +225,14 @@ class ResponseExtras(_message.Message):
     """With either of the two: how often the instance id was taken over from a holder that had not released it, within
     the last 10 minutes of log time, as the event log tells. Above 1, several processes may fight for it.
     """
+    holder_life: _builtins.str
+    """With FENCED_INSTANCE_ID, of the heartbeat protocol: the life of the holder's process, if it has told one. A process
+    that no heartbeat of which was accepted yet, and whose life is below, may take one just above: its clock was behind.
+    """
+    wait_for_session: _builtins.bool
+    """With UNRELEASED_INSTANCE_ID: ask again, for as long as it takes: once the holder's session is over, its place is
+    given (group.consumer_takeover = after_session).
+    """
     @_builtins.property
     def position(self) -> Global___Position:
         """Where the change was recorded; for a retried call, where its first execution was."""
@@ -252,10 +262,12 @@ class ResponseExtras(_message.Message):
         next_page_token: _builtins.str = ...,
         takeovers: _builtins.int | None = ...,
         partition_tokens: _abc.Iterable[Global___PartitionTokens] | None = ...,
+        holder_life: _builtins.str | None = ...,
+        wait_for_session: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_life", b"_holder_life", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_life", b"holder_life", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "next_page_token", b"next_page_token", "partition_tokens", b"partition_tokens", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_life", b"_holder_life", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_life", b"holder_life", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "next_page_token", b"next_page_token", "partition_tokens", b"partition_tokens", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers", "wait_for_session", b"wait_for_session"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__age_ms: _TypeAlias = _typing.Literal["age_ms"]  # noqa: Y015
     _WhichOneofArgType__age_ms: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms"]  # noqa: Y015
@@ -265,6 +277,8 @@ class ResponseExtras(_message.Message):
     _WhichOneofArgType__fencing_token: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token"]  # noqa: Y015
     _WhichOneofReturnType__holder: _TypeAlias = _typing.Literal["holder"]  # noqa: Y015
     _WhichOneofArgType__holder: _TypeAlias = _typing.Literal["_holder", b"_holder"]  # noqa: Y015
+    _WhichOneofReturnType__holder_life: _TypeAlias = _typing.Literal["holder_life"]  # noqa: Y015
+    _WhichOneofArgType__holder_life: _TypeAlias = _typing.Literal["_holder_life", b"_holder_life"]  # noqa: Y015
     _WhichOneofReturnType__holder_since_ms: _TypeAlias = _typing.Literal["holder_since_ms"]  # noqa: Y015
     _WhichOneofArgType__holder_since_ms: _TypeAlias = _typing.Literal["_holder_since_ms", b"_holder_since_ms"]  # noqa: Y015
     _WhichOneofReturnType__leader_hint: _TypeAlias = _typing.Literal["leader_hint"]  # noqa: Y015
@@ -293,6 +307,8 @@ class ResponseExtras(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__fencing_token) -> _WhichOneofReturnType__fencing_token | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__holder) -> _WhichOneofReturnType__holder | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__holder_life) -> _WhichOneofReturnType__holder_life | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__holder_since_ms) -> _WhichOneofReturnType__holder_since_ms | None: ...
     @_typing.overload

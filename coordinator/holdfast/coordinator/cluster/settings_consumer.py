@@ -110,6 +110,20 @@ OF_CONSUMERS: Final = (
         words=("bidirectional", "upgrade", "downgrade", "disabled"),
     ),
     Setting(
+        "group.consumer_takeover",
+        GROUP,
+        "newest",
+        0,
+        0,
+        "",
+        "",
+        "Who gets the place of a static member of the heartbeat protocol that has not released it: "
+        "the newest process of its principal at once, whoever asks once the holder's session is "
+        "over, or nobody but who happens to ask then, as in Kafka (refuse). Processes that tell "
+        "no life have Kafka's rule.",
+        words=("newest", "after_session", "refuse"),
+    ),
+    Setting(
         "group.consumer_assignment_interval_ms",
         GROUP,
         0,
@@ -173,6 +187,7 @@ class ConsumerSettings(NamedTuple):
     max_size: int
     assignors: tuple[str, ...]
     migration_policy: str
+    takeover: str
     assignment_interval_ms: int
     regex_refresh_interval_ms: int
     inline_work: int
@@ -195,6 +210,7 @@ def view(number: Callable[[str], int], text: Callable[[str], str]) -> ConsumerSe
         max_size=of("max_size"),
         assignors=tuple(text("group.consumer_assignors").split(",")),
         migration_policy=text("group.consumer_migration_policy"),
+        takeover=text("group.consumer_takeover"),
         assignment_interval_ms=of("assignment_interval_ms"),
         regex_refresh_interval_ms=of("regex_refresh_interval_ms"),
         inline_work=of("inline_work"),

@@ -64,17 +64,17 @@ def check_epoch(
 def fenced(group: ConsumerGroup, instance_id: InstanceId) -> FencedInstanceId:
     """Return the refusal of an older holder; it names the present one."""
     holder = _holder(group, instance_id)
-    return FencedInstanceId(
-        instance_id, holder.member_id, holder.profile.client_id, holder.since_ms
-    )
+    name = holder.profile.client_id
+    return FencedInstanceId(instance_id, holder.member_id, name, holder.since_ms, holder.life)
 
 
-def unreleased(group: ConsumerGroup, instance_id: InstanceId) -> UnreleasedInstanceId:
+def unreleased(
+    group: ConsumerGroup, instance_id: InstanceId, *, waited_for: bool = False
+) -> UnreleasedInstanceId:
     """Return the refusal of a newcomer while the instance is in use; it names the holder."""
     holder = _holder(group, instance_id)
-    return UnreleasedInstanceId(
-        instance_id, holder.member_id, holder.profile.client_id, holder.since_ms
-    )
+    name = holder.profile.client_id
+    return UnreleasedInstanceId(instance_id, holder.member_id, name, holder.since_ms, waited_for)
 
 
 def of_another(

@@ -6,7 +6,7 @@ A member id never changes its instance id, so an identity has one life.
 from __future__ import annotations
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer import answers, identity, sessions
+from holdfast.coordinator.consumer import answers, sessions, takeover
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, JoinGroup
@@ -32,11 +32,8 @@ def may_join(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
     if known is not None and command.instance_id not in {None, known.instance_id}:
         problem = f"member {command.member_id!r} is {known.instance_id!r}, and stays it"
         return InvalidRequest("instance_id", problem)  # K-H4
-    if holder is not None:
-        # K-N11, K-N12; a full group takes an instance that returns: K-N20, K-N21. A process of
-        # the classic protocol cannot say that it stops, so nobody waits for it: K-N13
-        free = holder.released or holder.classic is not None
-        return None if free else identity.unreleased(group, str(holder.instance_id))
+    if holder is not None:  # a full group takes an instance that returns: K-N20, K-N21
+        return takeover.may_take(draft, command, holder)
     return no_room(draft, command)  # K-M8, K-N22
 
 

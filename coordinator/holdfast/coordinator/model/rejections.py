@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId
+from holdfast.coordinator.model.ids import GroupId, InstanceId, Life, MemberId
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ class FencedInstanceId:
     holder: MemberId
     holder_client_id: str
     holder_since_ms: int
+    holder_life: Life = ""
+    """The life of the holder's process (S26), if it has told one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +286,8 @@ class UnreleasedInstanceId:
     holder: MemberId
     holder_client_id: str
     holder_since_ms: int
+    is_waited_for: bool = False
+    """By the group's policy whoever asks again gets it, once the holder's session is over."""
 
 
 @dataclass(frozen=True, slots=True)

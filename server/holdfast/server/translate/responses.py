@@ -39,6 +39,10 @@ def extras(error: Rejection | None, grant: Grant | None = None) -> x.ResponseExt
     if isinstance(error, r.FencedInstanceId | r.UnreleasedInstanceId):
         made.holder = error.holder
         made.holder_since_ms = error.holder_since_ms
+    if isinstance(error, r.FencedInstanceId) and error.holder_life:
+        made.holder_life = error.holder_life
+    if isinstance(error, r.UnreleasedInstanceId):
+        made.wait_for_session = error.is_waited_for
     return made
 
 

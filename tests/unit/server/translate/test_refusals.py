@@ -16,7 +16,7 @@ from holdfast.server.translate.refusals import TABLE, Coded, Status, code_of, se
 from holdfast.v1 import errors_pb2 as e
 
 KINDS = get_args(Rejection)
-SAMPLES = {str: "some-text", int: 4711, tuple[str, ...]: ("one", "another")}
+SAMPLES = {str: "some-text", int: 4711, bool: True, tuple[str, ...]: ("one", "another")}
 
 
 def sample(kind: type[Rejection]) -> Rejection:

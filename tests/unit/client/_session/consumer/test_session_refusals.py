@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from holdfast.client._session.consumer.states import State
@@ -255,6 +257,65 @@ def test_another_answer_in_between_begins_the_wait_anew() -> None:
     driver.now += 2 * SESSION_MS
     driver.refuse(UNRELEASED_INSTANCE_ID)
     assert driver.is_in(State.JOINING)
+
+
+def test_t14_by_the_group_s_policy_a_taken_instance_id_is_waited_for_as_long_as_it_takes() -> None:
+    """`after_session`: the holder's session may end late, and then the place is given."""
+    driver = Driver(make_settings(instance_id="i-1", session_timeout_ms=SESSION_MS))
+    driver.start()
+    began = driver.now
+    while driver.now - began < 5 * SESSION_MS:
+        if not driver.quiet:
+            driver.refuse(UNRELEASED_INSTANCE_ID, holder="other", wait_for_session=True)
+        driver.advance(100)
+    assert driver.is_in(State.JOINING)
+
+
+# --- lives ---------------------------------------------------------------------------------------
+
+
+def life_above(life: str) -> str:
+    """That of a holder whose process began a minute later, as its log time says."""
+    return str(UUID(int=UUID(life).int + (60_000 << 80)))
+
+
+def test_a_new_process_whose_clock_was_behind_takes_a_life_just_above_the_holder_s() -> None:
+    """Log time may have fallen back at a failover: else the rightful process never gets in."""
+    driver = Driver(make_settings(instance_id="i-1"))
+    driver.start()
+    first, above = driver.beat, life_above(driver.beat.holdfast.life)
+    driver.refuse(FENCED_INSTANCE_ID, holder="other", holder_life=above)
+    driver.tick()
+    again = driver.beat
+
+    assert (again.member_epoch, again.member_id) == (0, first.member_id)
+    assert again.holdfast.life > above
+    assert UUID(again.holdfast.life).version == 7
+    driver.accept(2, 0)
+    assert driver.owns() == [0]
+
+
+def test_a_process_that_was_in_the_group_takes_no_other_life() -> None:
+    """Whoever has a higher one came after it: it is the older of two, and stops."""
+    driver = Driver(make_settings(instance_id="i-1"))
+    driver.joined(0)
+    above = life_above(driver.sent[0].holdfast.life)
+    driver.next_beat()
+    driver.refuse(UNKNOWN_MEMBER_ID)
+    driver.refuse(FENCED_INSTANCE_ID, holder="other", holder_life=above)
+
+    assert isinstance(driver.stopped.error, Fenced)
+    assert {each.holdfast.life for each in driver.sent} == {driver.sent[0].holdfast.life}
+
+
+@pytest.mark.parametrize("told", [None, "", "no-life", "00000000-0000-7000-8000-000000000000"])
+def test_a_holder_without_a_higher_life_is_not_outbid(told: str | None) -> None:
+    """It would go on so for ever, or take the place of a process that tells no life."""
+    driver = Driver(make_settings(instance_id="i-1"))
+    driver.start()
+    driver.refuse(FENCED_INSTANCE_ID, holder="other", holder_life=told)
+
+    assert isinstance(driver.stopped.error, Fenced)
 
 
 # --- commits -------------------------------------------------------------------------------------

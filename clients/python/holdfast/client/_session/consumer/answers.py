@@ -29,6 +29,7 @@ FENCES: Final = frozenset({_UNKNOWN, ErrorCode.ERROR_CODE_FENCED_MEMBER_EPOCH})
 """Codes by which the group does not know the member, or not at its epoch."""
 _NO_GROUP: Final = ErrorCode.ERROR_CODE_GROUP_ID_NOT_FOUND
 _UNRELEASED: Final = ErrorCode.ERROR_CODE_UNRELEASED_INSTANCE_ID
+_FENCED_INSTANCE: Final = ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID
 
 
 class Answers(Moves):
@@ -101,6 +102,7 @@ class Answers(Moves):
     ) -> None:
         """Take the epoch, the timeouts and the target; then go towards the target."""
         granted = read_assignment(response, self.settings.member_id)
+        self._life.accepted()
         self._take_timeouts(response.holdfast, joins=beat.epoch == EPOCH_JOIN)
         self._may_be_member, self._has_released = True, False
         self._epoch = response.member_epoch
@@ -153,17 +155,26 @@ class Answers(Moves):
         if code in FENCES or (code == _NO_GROUP and beat.epoch != EPOCH_JOIN):
             self._fence(self._reason_of(code, now_ms), now_ms)
             return
+        if code == _FENCED_INSTANCE and self._rises_above(beat, extras):
+            self._beats.failed(now_ms)
+            return
         if code == _UNRELEASED and self.state is State.JOINING:
             if extras.holder == self.settings.member_id and not self._has_released:
                 self._may_be_member = True
                 self._release_own_place(now_ms)
                 return
             session_ms = extras.session_timeout_ms or self.owned.lease.session_ms
+            if extras.wait_for_session:
+                self._instance_wait.begins_anew()
             pause_ms = self._instance_wait.pause_ms(session_ms, now_ms)
             if pause_ms is not None:
                 self._beats.failed(now_ms + pause_ms)
                 return
         self._refuse(self._fatal(code, extras, now_ms), now_ms)
+
+    def _rises_above(self, beat: Beat, extras: extras_pb2.ResponseExtras) -> bool:
+        """Whether it was taken for an older process than the holder, and now is not any more."""
+        return beat.epoch == EPOCH_JOIN and self._life.rise_above(extras.holder_life)
 
     def _reason_of(self, code: ErrorCode.ValueType, now_ms: int) -> loss.LostReason:
         if code in {_UNKNOWN, _NO_GROUP}:

@@ -6,12 +6,18 @@ own. So whatever the network delivers late is known to be of the past (S26). No 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from holdfast.v1 import extras_pb2
 
 if TYPE_CHECKING:
     from holdfast.client._session.requests import RequestIdSource
+
+_LIFE: Final = re.compile(
+    r"([0-9a-f]{8})-([0-9a-f]{4})(-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})"
+)
+"""A UUIDv7: 48 bits of time in milliseconds, and the rest."""
 
 
 class Life:
@@ -22,6 +28,7 @@ class Life:
         """A UUIDv7, made for the first heartbeat; the log time may be known by then."""
         self._ids = ids
         self._beats = 0
+        self._is_taken = False
 
     def number(self, now_ms: int) -> extras_pb2.RequestExtras:
         """Return what a new heartbeat says of its place in this life."""
@@ -29,3 +36,22 @@ class Life:
             self.name = self._ids.make_life(now_ms)
         self._beats += 1
         return extras_pb2.RequestExtras(life=self.name, beat=self._beats)
+
+    def accepted(self) -> None:
+        """Note that the group has taken a heartbeat of this life: it stays what it is."""
+        self._is_taken = True
+
+    def rise_above(self, holder: str) -> bool:
+        """Take a life just above that of whoever holds the instance id; return whether it may be.
+
+        Log time can have fallen back while nobody led, and a wall clock can be behind; then a new
+        process has a life below that of the one before it. Once a heartbeat was accepted, a holder
+        with a higher life is a newer process.
+        """
+        found = _LIFE.fullmatch(holder)
+        if self._is_taken or found is None or holder < self.name:
+            return False
+        high, low, rest = found.groups()
+        later = f"{int(high + low, 16) + 1:012x}"
+        self.name = f"{later[:8]}-{later[8:]}{rest}"
+        return True

@@ -29,6 +29,10 @@ class InstanceWait:
         """Forget them: the join was answered otherwise, or is off."""
         self._since_ms, self._pause_ms = None, PAUSE_FIRST_MS
 
+    def begins_anew(self) -> None:
+        """Wait for as long as it takes: the place is given once the holder's session is over."""
+        self._since_ms = None
+
     def pause_ms(self, session_ms: int, now_ms: int) -> int | None:
         """Return how long to wait after this refusal; None: it was the last one."""
         if self._since_ms is None:

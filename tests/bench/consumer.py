@@ -27,7 +27,8 @@ TOPICS: Final = 100
 PARTITIONS: Final = 10_000
 JOINED_TARGETS: Final = 50
 TURNS: Final = 3
-STREAMS_A_CONNECTION: Final = 20
+CONNECTIONS: Final = 50
+"""Of the many: processes of twenty members each."""
 A_MESSAGE: Final = heartbeats.A_MESSAGE
 LOOK_S: Final = 0.2
 LOOKS_MAX: Final = 300
@@ -203,9 +204,8 @@ async def _many(bench: Bench, running: Running) -> None:
     topics = [f"many-{number:03}" for number in range(TOPICS)]
     for name in topics:
         await running.talk.create_topic(name, PARTITIONS // TOPICS)
-    connections = bench.sizes.burst_connections
     async with (
-        running.talk.lines(max(connections, MANY // STREAMS_A_CONNECTION)) as lines,
+        running.talk.lines(CONNECTIONS) as lines,
         members("many", lines, topics, MANY) as made,
     ):
         tally = made[0].tally

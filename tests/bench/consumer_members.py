@@ -1,4 +1,4 @@
-"""Members of a group of the heartbeat protocol, each with a HeartbeatStream of its own.
+"""Members of a group of the heartbeat protocol, those of a connection on one HeartbeatStream.
 
 They beat when they are pushed to, let go and take up at once, and say so; nothing else makes them
 beat. So a row sees what pushes and the service do, and no interval.
@@ -7,9 +7,10 @@ beat. So a row sees what pushes and the service do, and no interval.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc.aio
 
@@ -17,6 +18,7 @@ from bench.talk import OK, Line, Unexpected
 from holdfast.v1 import events_pb2, log_pb2, log_pb2_grpc
 from holdfast.v1 import group_pb2 as g
 
+Answer: TypeAlias = "asyncio.Future[g.ConsumerGroupHeartbeatResponse]"
 REBALANCE_MS = 60_000
 WITHIN_S = 60.0
 
@@ -43,19 +45,70 @@ class Tally:
                 await self._reached.wait()
 
 
+class Stream:
+    """The heartbeats of all members of a connection: what is ready together travels together."""
+
+    def __init__(self, line: Line) -> None:
+        self.members: dict[str, Member] = {}
+        self._call = line.group.HeartbeatStream()
+        self._ready: list[tuple[g.ConsumerGroupHeartbeatRequest, Answer]] = []
+        self._sent: deque[list[Answer]] = deque()
+        self._opened = asyncio.Event()
+        self._sender: asyncio.Task[None] | None = None
+        self._reader = asyncio.create_task(self._read())
+
+    async def open(self) -> None:
+        """Wait until the node serves it."""
+        await self._call.write(g.HeartbeatBatch(batch=1))
+        await self._opened.wait()
+
+    async def ask(
+        self, request: g.ConsumerGroupHeartbeatRequest
+    ) -> g.ConsumerGroupHeartbeatResponse:
+        """Send a heartbeat, with those that are ready in this turn of the loop."""
+        answer: Answer = asyncio.get_running_loop().create_future()
+        self._ready.append((request, answer))
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._send())
+        return await answer
+
+    def close(self) -> None:
+        """Hang up without a word."""
+        self._reader.cancel()
+        self._call.cancel()
+
+    async def _send(self) -> None:
+        while self._ready:
+            ready, self._ready = self._ready, []
+            self._sent.append([answer for _, answer in ready])
+            beats = [request for request, _ in ready]
+            await self._call.write(g.HeartbeatBatch(batch=2, consumer_requests=beats))
+
+    async def _read(self) -> None:
+        while (message := await self._call.read()) is not grpc.aio.EOF:
+            assert isinstance(message, g.HeartbeatBatchResponse)
+            self._opened.set()
+            for push in message.pushes:
+                self.members[push.member_id].push()
+            if message.consumer_responses:
+                answers = self._sent.popleft()
+                for answer, response in zip(answers, message.consumer_responses, strict=True):
+                    answer.set_result(response)
+
+
 class Member:
-    """One member. `pushes`: how often it was told to beat; `beats`: how often it did."""
+    """One member. `pushes`: how often it was told to beat."""
 
     def __init__(
-        self, group_id: str, number: int, topics: Sequence[str], line: Line, tally: Tally
+        self, group_id: str, number: int, topics: Sequence[str], stream: Stream, tally: Tally
     ) -> None:
         self.tally, self.group_id, self.member_id = tally, group_id, f"m-{number:05}"
-        self.topics, self.epoch, self.pushes, self.beats = topics, 0, 0, 0
+        self.topics, self.epoch, self.pushes = topics, 0, 0
         self.owned: frozenset[tuple[str, int]] = frozenset()
-        self._call = line.group.HeartbeatStream()
-        self._answers: asyncio.Queue[g.ConsumerGroupHeartbeatResponse] = asyncio.Queue()
+        self._stream = stream
         self._told, self._turn = asyncio.Event(), asyncio.Lock()
-        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._follow())]
+        self._following = asyncio.create_task(self._follow())
+        stream.members[self.member_id] = self
 
     async def join(self) -> None:
         """Join, and take up what is given at once."""
@@ -67,25 +120,26 @@ class Member:
             )
             await self._go_on(answer)
 
-    def close(self) -> None:
-        """Hang up without a word."""
-        for task in self._tasks:
-            task.cancel()
-        self._call.cancel()
+    def push(self) -> None:
+        """Hear a push."""
+        self.pushes += 1
+        self._told.set()
+
+    def end(self) -> None:
+        """Beat no more."""
+        self._following.cancel()
 
     def forget(self) -> None:
-        """Count what it owns no more: it was removed."""
+        """Beat no more, and own nothing: it was removed."""
         self.tally.add(-len(self.owned))
         self.owned = frozenset()
-        self.close()
+        self.end()
 
     async def _beat(self, **said: Any) -> g.ConsumerGroupHeartbeatResponse:  # noqa: ANN401 - of the message
-        self.beats += 1
         request = g.ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch, **said
         )
-        await self._call.write(g.HeartbeatBatch(batch=self.beats, consumer_requests=[request]))
-        answer = await self._answers.get()
+        answer = await self._stream.ask(request)
         if answer.error_code != OK:
             raise Unexpected("a heartbeat", answer.error_code, answer.error_message)
         self.epoch = answer.member_epoch
@@ -100,15 +154,6 @@ class Member:
             self.owned = owned
             answer = await self._beat(topic_partitions=answer.assignment)
 
-    async def _read(self) -> None:
-        while (message := await self._call.read()) is not grpc.aio.EOF:
-            assert isinstance(message, g.HeartbeatBatchResponse)
-            self.pushes += len(message.pushes)
-            if message.pushes:
-                self._told.set()
-            for answer in message.consumer_responses:
-                self._answers.put_nowait(answer)
-
     async def _follow(self) -> None:
         while await self._told.wait():
             async with self._turn:  # a push while a heartbeat is open counts after its answer
@@ -121,14 +166,17 @@ async def members(
     group_id: str, lines: Sequence[Line], topics: Sequence[str], count: int
 ) -> AsyncIterator[list[Member]]:
     """So many members on these connections, none of which has joined."""
-    tally = Tally()
-    on = [lines[number % len(lines)] for number in range(count)]
-    made = [Member(group_id, number, topics, line, tally) for number, line in enumerate(on)]
+    tally, streams = Tally(), [Stream(line) for line in lines]
+    on = [streams[number % len(streams)] for number in range(count)]
+    made = [Member(group_id, number, topics, stream, tally) for number, stream in enumerate(on)]
     try:
+        await asyncio.gather(*(stream.open() for stream in streams))
         yield made
     finally:
         for each in made:
-            each.close()
+            each.end()
+        for stream in streams:
+            stream.close()
 
 
 async def targets(line: Line, group_id: str) -> int:

@@ -41,13 +41,14 @@ TAKES = 2
 
 
 class Counted(Member):
-    """A member that counts its heartbeats."""
+    """A member that counts its heartbeats; those at a node that does not lead are none."""
 
     beats = 0
 
     async def _attempt(self, send: Send) -> Message | Failure:
-        self.beats += isinstance(send.request, group_pb2.ConsumerGroupHeartbeatRequest)
-        return await super()._attempt(send)
+        result = await super()._attempt(send)
+        self.beats += isinstance(result, group_pb2.ConsumerGroupHeartbeatResponse)
+        return result
 
 
 def member(cluster: RunningCluster, **options: Any) -> Counted:  # noqa: ANN401 - Member's own

@@ -104,10 +104,10 @@ def planned(seed: int, shape: Shape) -> list[Planned]:
     faults = planning.plan(seed, begins_us, ends_us)
     if shape.mixed:
         faults = [fault for fault in faults if fault.kind not in planning.CHANGES]
-        faults += exchanges(seed, begins_us, ends_us, len(faults) + 1)
     if has_heartbeats(shape.kinds):
-        first = max(fault.number for fault in faults) + 1
-        faults += planning.beats(seed, first, begins_us, ends_us)
+        faults += planning.beats(seed, len(faults) + 1, begins_us, ends_us)
+    if shape.mixed:
+        faults += exchanges(seed, begins_us, ends_us, len(faults) + 1)
     return faults
 
 

@@ -178,8 +178,8 @@ class Bounds:
         items = sum(field.most or 0 for field in walk(self._fields.values()))
         self._items_max = items
         self._first_bytes = tuple(_first_bytes(walk(self._fields.values())))
-        least = min((field.most for field in walk(self._fields.values()) if field.most), default=0)
-        self.least = least
+        self._least = {field.path: _least((field,)) for field in walk(self._fields.values())}
+        self.least = _least(self._fields.values())
         """The smallest bound of a list: a message of so many bytes, or items, breaks none."""
         any_size = self._name in _OF_ANY_SIZE
         own = min(PLAIN_BYTES_MAX + items * _ITEM_BYTES, _LIST_BYTES_MAX)
@@ -221,13 +221,23 @@ class Bounds:
 
     def check(self, request: Message, members_max: MembersMax = lambda: MEMBERS_MAX) -> None:
         """Raise CallFailed for a message with too many items, before anything looks at them."""
+        size = request.ByteSize()
         for field in self._lists:
-            self._check(field, (request,), members_max)
+            self._check(field, (request,), size, members_max)
 
-    def _check(self, field: Field, among: Sequence[Message], members_max: MembersMax) -> None:
+    def _check(
+        self, field: Field, among: Sequence[Message], size: int, members_max: MembersMax
+    ) -> None:
+        """Check a field and all inside of it; `size`: of the whole message, which an item is in.
+
+        A list that could hold as many items as the message has bytes is not looked at: hundreds of
+        heartbeats share a message, and each could name topics.
+        """
         most = field.most
+        if self._least[field.path] >= size:
+            return
         if most is None:
-            self._check_inside(field, among, members_max)
+            self._check_inside(field, among, size, members_max)
             return
         found = [getattr(one, field.name) for one in among]
         count = sum(map(len, found))
@@ -238,17 +248,17 @@ class Bounds:
         if field.lists and field.inner:
             items = [item for each in found for item in each]
             for inner in field.inner.values():
-                self._check(inner, items, members_max)
+                self._check(inner, items, size, members_max)
 
     def _check_inside(
-        self, field: Field, among: Sequence[Message], members_max: MembersMax
+        self, field: Field, among: Sequence[Message], size: int, members_max: MembersMax
     ) -> None:
         """Check the lists in a single message that is set in some of these."""
         if not field.lists or not field.inner:
             return
         set_ones = [getattr(one, field.name) for one in among if one.HasField(field.name)]
         for inner in field.inner.values() if set_ones else ():
-            self._check(inner, set_ones, members_max)
+            self._check(inner, set_ones, size, members_max)
 
     def _too_many(self, field: Field | None, more: int = 0) -> CallFailed:
         if field is None:
@@ -265,6 +275,11 @@ _FIELDS_EACH: Final = 2
 """Fields that are counted for an item: the item itself and, on average, one field in it."""
 PLAIN_FIELDS_MAX: Final = 5
 """Fields of an item without lists, at most. They are counted only where the item is long."""
+
+
+def _least(fields: Iterable[Field]) -> int:
+    """Return the smallest bound of a list among these and inside of them; 0: there is no list."""
+    return min((field.most for field in walk(fields) if field.most), default=0)
 
 
 def _first_bytes(fields: Iterable[Field]) -> Iterator[tuple[tuple[bytes, ...], int]]:

@@ -35,11 +35,16 @@ class Stream:
 
     def __init__(self, who: Asker) -> None:
         """`who`: reads who calls, once it is asked for; a stream is one call."""
-        self.principal, self._who = who.principal, who
+        self._who, self._principal = who, ""
         self._outbox: asyncio.Queue[g.HeartbeatBatchResponse | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(ANSWERED_MAX)
         self.unanswered = 0
         """Batches that are decided and not answered: the client does not know their outcome."""
+
+    def principal(self) -> str:
+        """Return who calls."""
+        self._principal = self._principal or self._who.principal()
+        return self._principal
 
     def identity(self) -> Identity:
         """Return all that is known of the caller; raises CallFailed for a malformed name."""

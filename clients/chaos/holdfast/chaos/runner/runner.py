@@ -197,12 +197,15 @@ class Runner:
     async def _all_have_members(self) -> bool:
         self._workers.refuse_dead()
         named = {name for name in self._groups if not name.endswith(OFFSETS)}
-        described = await self._admin.describe_groups(*sorted(named))
-        beating = await self._admin.consumer_group_describe(*sorted(named))
-        every = [*described.items(), *beating.items()]
+        classic = await self._admin.describe_groups(*sorted(named))
         full = {
-            name for name, each in every if not isinstance(each, HoldfastError) and each.members
+            n for n, each in classic.items() if not isinstance(each, Exception) and each.members
         }
+        if self._network is not None:
+            beating = await self._admin.consumer_group_describe(*sorted(named))
+            full |= {
+                n for n, each in beating.items() if not isinstance(each, Exception) and each.members
+            }
         return full == named
 
     async def _safety(self, kinds: Sequence[Kind], times: Times) -> None:

@@ -73,7 +73,7 @@ class Hints:
         """Tell whom these events of a group concern; the state is as after all of them."""
         group = self._state().groups.get(group_id)
         if group is None or not type_of(group).moves or not self._carriers.of(group_id):
-            self._forget(group_id)
+            self.forget(group_id)
             return
         if any(isinstance(event, TargetStored) for event in events):
             self._one_by_one.end(group_id)
@@ -93,14 +93,15 @@ class Hints:
             if group is not None and _may_subscribe(group, names):
                 self._one_by_one.begin(group_id)
 
+    def forget(self, group_id: GroupId) -> None:
+        """Tell nobody of a group any more: it changes, and nobody of it can be told."""
+        self._blocked.pop(group_id, None)
+        self._one_by_one.end(group_id)
+
     def stop(self) -> None:
         """Tell nobody any more: another node leads."""
         self._blocked.clear()
         self._one_by_one.end_all()
-
-    def _forget(self, group_id: GroupId) -> None:
-        self._blocked.pop(group_id, None)
-        self._one_by_one.end(group_id)
 
     def _begin(self, group: Group[Any]) -> None:
         """Tell all that can move towards a new target."""

@@ -64,9 +64,11 @@ class Pushes:
             self._forget_revoked()
         touched: dict[GroupId, list[Event]] = defaultdict(list)
         for record in records:
-            if record.group_id and self._carriers.of(record.group_id):
+            if self._carriers.of(record.group_id):
                 self._push_news(record)
                 touched[record.group_id].append(record.event)
+            else:  # what is known of the group is not so any more
+                self._hints.forget(record.group_id)
         if self._replica.leading_term:
             self._push_hints(touched, records)
 

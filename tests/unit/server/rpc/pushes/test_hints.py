@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.events import PartitionsAdded, TopicsCreated, TopicSize
+from holdfast.coordinator.model.ids import TopicPartitions
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from holdfast.server.rpc.pushes.one_by_one import SILENT_S
 from holdfast.v1 import errors_pb2 as e
@@ -334,6 +335,29 @@ def test_a_new_leader_tells_who_waits_when_it_first_sees_the_group_move() -> Non
         await world.owns(old, "a", *told)
 
         assert new.take() == ["b"]
+
+    run(story)
+
+
+def test_what_happened_while_nobody_could_be_told_is_not_missed() -> None:
+    """All streams broke; who waits has beaten again on another, and one more giver gives."""
+
+    async def story() -> None:
+        world, old, new = await PushWorld().lead(t=6), Reader(), Reader()
+        await world.joins(old, "a", "b")
+        await world.joins(new, "c")
+        told = {each: given(await world.plain(old, each)) or set() for each in ("a", "b")}
+        for reader in (old, new):
+            world.carriers.close(reader)
+        owned, epoch = (TopicPartitions("t", tuple(sorted(told["a"]))),), world.epoch("a")
+        await world.ask(
+            lambda call: c.ConsumerGroupHeartbeat(c.Caller(call), "g", "a", epoch, owned=owned)
+        )
+        await world.plain(new, "c")
+        new.take()
+        await world.owns(old, "b", *told["b"])
+
+        assert new.take() == ["c"]
 
     run(story)
 

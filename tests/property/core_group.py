@@ -44,6 +44,12 @@ class CoreGroup:
         """Change a setting of the cluster."""
         self.core.submit(AlterSettings(self._caller(), "", (SettingChange(name, value),)))
 
+    @property
+    def epoch(self) -> int:
+        """The group's epoch, 0 before there is one."""
+        group = self.core.state.groups.get("g")
+        return group.generation if group else 0
+
     def expire(self, now_ms: int) -> None:
         """Let the core's time pass until this moment."""
         self.core.advance(max(0, now_ms - self.core.now_ms))

@@ -97,6 +97,10 @@ class Process:
 class Group(Protocol):
     """What a walk needs of a coordinator."""
 
+    @property
+    def epoch(self) -> int:
+        """The group's epoch, 0 before there is one."""
+
     def expire(self, now_ms: int) -> None:
         """Let time pass until this moment."""
 

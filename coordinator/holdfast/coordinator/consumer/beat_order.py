@@ -9,7 +9,7 @@ comes, as Kafka takes it.
 from __future__ import annotations
 
 from holdfast.coordinator.consumer import holdings
-from holdfast.coordinator.consumer.state import JOINING, RELEASED, Member
+from holdfast.coordinator.consumer.state import JOINING, LEFT, RELEASED, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
 from holdfast.coordinator.model.consumer_events import MemberSubscribed
@@ -38,10 +38,11 @@ def refusal(draft: Draft, command: ConsumerGroupHeartbeat) -> PastHeartbeat | No
 def is_repeated(draft: Draft, command: ConsumerGroupHeartbeat) -> bool:
     """Return whether it is the last heartbeat that was heard, once more: its answer was lost (S14).
 
-    What its member may not say any more, it may not say again either.
+    What its member may not say any more, it may not say again either; and who has left for good is
+    no member any more.
     """
     member = _numbered(draft, command)
-    if member is None or member.life != command.life:
+    if member is None or member.life != command.life or command.member_epoch == LEFT:
         return False
     same = command.beat == _highest(draft, member)
     return same and member.released == (command.member_epoch == RELEASED)

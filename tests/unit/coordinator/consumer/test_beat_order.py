@@ -177,6 +177,13 @@ def test_s14_a_repeated_goodbye_is_answered_as_the_first(talk: Talk) -> None:
     assert talk.core.answers[again.caller.call] == first
 
 
+def test_s26_a_goodbye_with_a_number_that_was_heard_is_of_the_past(talk: Talk) -> None:
+    talk.told(joins(talk, "a", 1))
+    talk.told(says(talk, "a", 2))
+
+    assert refused_as_past(talk, says(talk, "a", 2, epoch=-1))
+
+
 def test_s26_what_has_no_number_is_judged_as_it_comes(talk: Talk) -> None:
     """Kafka's clients number nothing, and the member may have numbered its heartbeats before."""
     talk.told(joins(talk, "a", 1))

@@ -58,8 +58,17 @@ def note(
     resolved = group.body.regexes.get(new.regex)
     meant = instance_id if known is None else known.instance_id
     joined = known is None
-    session_ms = 0 if classic is not None else _session_ms(draft, known)
-    event = MemberSubscribed(member_id, meant, new, joined, classic, *number, session_ms)
+    life, beat = number
+    event = MemberSubscribed(
+        member_id,
+        meant,
+        new,
+        joined=joined,
+        classic=classic,
+        life=life,
+        beat=beat,
+        session_timeout_ms=0 if classic is not None else _session_ms(draft, known),
+    )
     draft.emit(event, "M5" if joined else "M16")
     resubscribed = new.topics != old.topics or new.regex != old.regex
     dropped_or_known = new.regex != old.regex and (not new.regex or resolved is not None)

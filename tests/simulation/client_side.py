@@ -16,7 +16,7 @@ from holdfast.v1 import group_pb2
 from simulation.server_side import END, ServerCall, SimServer, Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator
+    from collections.abc import AsyncIterator, Callable, Generator, Iterator
 
     from simulation.beats import Meddler
     from simulation.process import Process
@@ -230,6 +230,8 @@ class Call:
         self._parts.wrote(message)
         if isinstance(message, group_pb2.SessionRequest):
             message = self._meddled(message)
+        elif not all([self._passes(one) for one in message.consumer_requests]):
+            return  # answers are matched by their places: a batch arrives whole, or not at all
         self._line.to_server(self.at_server.put, self._method.encode(message))
 
     def _passes(self, request: Any) -> bool:  # noqa: ANN401 - any request
@@ -284,7 +286,7 @@ class Parts:
                 self._ended_one(given_up, _GIVEN_UP)
             calls = ((one.number, 0, getattr(one, _kind(one))) for one in message.calls)
         else:
-            calls = ((message.batch, place, one) for place, one in enumerate(message.requests))
+            calls = ((message.batch, place, one) for place, one in _placed(message, "requests"))
         for number, place, request in calls:
             self._open[number, place] = self._observer.sent(self._who, request), request
 
@@ -299,8 +301,9 @@ class Parts:
                 self._ended_one(answer.number, _status(answer.status))
             else:
                 self._answered_one(answer.number, 0, getattr(answer, _kind(answer, "response")))
-        for place, response in enumerate(getattr(message, "responses", ())):
-            self._answered_one(message.batch, place, response)
+        if isinstance(message, group_pb2.HeartbeatBatchResponse):
+            for place, response in _placed(message, "responses"):
+                self._answered_one(message.batch, place, response)
 
     def _answered_one(self, number: int, place: int, response: Any) -> None:  # noqa: ANN401 - any
         found = self._open.pop((number, place), None)
@@ -324,6 +327,12 @@ class Parts:
 def _kind(one: Any, of: str = "request") -> str:  # noqa: ANN401 - a call or an answer
     """Which of the kinds of calls a stream's call or answer is."""
     return str(one.WhichOneof(of))
+
+
+def _placed(message: Any, what: str) -> Iterator[tuple[int, Any]]:  # noqa: ANN401 - a batch or its answer
+    """The requests or responses of a batch: classic ones from 0 up, the others from -1 down."""
+    yield from enumerate(getattr(message, what))
+    yield from ((-1 - place, one) for place, one in enumerate(getattr(message, f"consumer_{what}")))
 
 
 def _status(told: group_pb2.SessionStatus) -> Status:

@@ -293,10 +293,10 @@ def owning(numbers: list[int], name: str = "sticky", generation: int = 1) -> tup
 
 
 def subscribed(
-    name: str, topics: tuple[str, ...] = ("t",), *, joins: bool = True
+    name: str, topics: tuple[str, ...] = ("t",), *, regex: str = "", joins: bool = True
 ) -> c.MemberSubscribed:
     """A member of the heartbeat protocol comes, or says what it wants; `a.1` is instance `a`."""
-    profile = ConsumerProfile(rebalance_timeout_ms=REBALANCE_MS, topics=topics)
+    profile = ConsumerProfile(rebalance_timeout_ms=REBALANCE_MS, topics=topics, regex=regex)
     return c.MemberSubscribed(name, instance_of(name), profile, joins)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast.coordinator.model.consumer_events import RegexResolved
 from holdfast.coordinator.model.events import MembersLeft, PartitionsAdded, TopicSize
-from unit.chaos.scribe import advanced, raised, settled, target, whats
+from unit.chaos.scribe import advanced, raised, settled, subscribed, target, whats
 
 
 def test_inv_8_a_target_that_forgets_a_partition_is_found() -> None:
@@ -47,3 +48,20 @@ def test_inv_8_a_stable_group_without_an_owner_of_a_partition_is_found() -> None
     s.entry(raised(3, "asked"))
 
     assert "it is Stable, and t/0 is nobody's" in whats(s.judged("I8"))
+
+
+def test_inv_8_an_expression_that_nobody_had_is_looked_up_again() -> None:
+    """K-P7: with its last member it is forgotten, so the next one wants nothing until it is found.
+
+    Found by the simulator: seed 31 was called broken for an empty target.
+    """
+    s, _ = settled()
+    s.entry(MembersLeft(("a", "b.1"), ""), raised(3, "left"))
+    s.entry(subscribed("c", (), regex="t"), RegexResolved("t", ("t",), 1), raised(4, "regex"))
+    s.entry(MembersLeft(("c",), ""), raised(5, "left"))
+    s.entry(subscribed("d", (), regex="t"), target(5, {}))
+    assert s.judged("I8").violations == []
+
+    s.entry(RegexResolved("t", ("t",), 1), raised(6, "regex"), target(6, {}))
+
+    assert "t/0 is nobody's in the target" in whats(s.judged("I8"))

@@ -99,9 +99,11 @@ def fold(group: HeartbeatGroup, kind: str, fields: Fields, index: int) -> Heartb
 def without(group: HeartbeatGroup, gone: Iterable[str]) -> HeartbeatGroup:
     """Return the group without these members; all that they owned is free."""
     left = set(gone)
-    return group._replace(
-        standings={name: each for name, each in group.standings.items() if name not in left},
-        targets={name: each for name, each in group.targets.items() if name not in left},
+    return _in_use(
+        group._replace(
+            standings={name: each for name, each in group.standings.items() if name not in left},
+            targets={name: each for name, each in group.targets.items() if name not in left},
+        )
     )
 
 
@@ -137,6 +139,12 @@ def converted(
 # --- events ---
 
 
+def _in_use(group: HeartbeatGroup) -> HeartbeatGroup:
+    """Forget what expressions match that no member has: whoever has one next, waits for it."""
+    used = {standing.regex for standing in group.standings.values()}
+    return group._replace(regexes={name: of for name, of in group.regexes.items() if name in used})
+
+
 def _put(group: HeartbeatGroup, member_id: str, standing: Standing) -> HeartbeatGroup:
     return group._replace(standings={**group.standings, member_id: standing})
 
@@ -150,7 +158,7 @@ def _subscribed(group: HeartbeatGroup, fields: Fields, index: int) -> HeartbeatG
     )
     if now.classic and not was.classic:
         now = _told_one_token(now, index)
-    return _put(group, fields["member_id"], now)
+    return _in_use(_put(group, fields["member_id"], now))
 
 
 def _told_one_token(standing: Standing, index: int) -> Standing:

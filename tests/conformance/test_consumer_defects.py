@@ -12,16 +12,9 @@ import pytest
 from conformance.in_process import InProcess
 from conformance.replayer import deviations, heartbeat_transcripts, replay
 from conformance.test_seeded_defects import no, nothing, recorded, yes
-from holdfast.coordinator.consumer import (
-    answers,
-    deadlines,
-    identity,
-    leave,
-    offsets,
-    sessions,
-    static_members,
-)
+from holdfast.coordinator.consumer import answers, deadlines, leave, offsets, sessions
 from holdfast.coordinator.consumer.holdings import Pairs
+from holdfast.coordinator.consumer.identities import identity, static_members
 from holdfast.coordinator.consumer.state import Member
 from holdfast.coordinator.consumer.targets import (
     epochs,

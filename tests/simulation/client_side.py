@@ -230,8 +230,8 @@ class Call:
         self._parts.wrote(message)
         if isinstance(message, group_pb2.SessionRequest):
             message = self._meddled(message)
-        elif not all([self._passes(one) for one in message.consumer_requests]):
-            return  # answers are matched by their places: a batch arrives whole, or not at all
+        elif not self._whole(message):
+            return
         self._line.to_server(self.at_server.put, self._method.encode(message))
 
     def _passes(self, request: Any) -> bool:  # noqa: ANN401 - any request
@@ -242,6 +242,11 @@ class Call:
         """What of a stream's message goes on as usual."""
         going = [one for one in message.calls if self._passes(getattr(one, _kind(one)))]
         return group_pb2.SessionRequest(calls=going, given_up=message.given_up)
+
+    def _whole(self, batch: group_pb2.HeartbeatBatch) -> bool:
+        """Whether all of a batch go on: answers are matched by place, so it is never cut."""
+        passing = [self._passes(one) for one in batch.consumer_requests]
+        return all(passing)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self._read()

@@ -12,13 +12,12 @@ from holdfast.coordinator.consumer import (
     deadlines,
     evolve,
     holdings,
-    identity,
     leave,
     offsets,
     sessions,
-    static_members,
 )
 from holdfast.coordinator.consumer.group_type import CONSUMER_TYPE
+from holdfast.coordinator.consumer.identities import identity, static_members
 from holdfast.coordinator.consumer.targets import (
     epochs,
     reconciliation,

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer import beat_order, sessions, takeover
+from holdfast.coordinator.consumer import sessions
+from holdfast.coordinator.consumer.identities import beat_order, takeover
 from holdfast.coordinator.groups import draft
 from teeth.catalogue import Scenario, seeded
 from teeth.patching import replaced
@@ -16,10 +17,10 @@ from teeth.patching import replaced
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ORDER = "tests/unit/coordinator/consumer/test_beat_order.py::"
+ORDER = "tests/unit/coordinator/consumer/identities/test_beat_order.py::"
 SESSIONS = "tests/unit/coordinator/consumer/test_sessions.py::"
-TAKEOVER = "tests/unit/coordinator/consumer/test_takeover.py::"
-STATIC = "tests/unit/coordinator/consumer/test_static_members.py::"
+TAKEOVER = "tests/unit/coordinator/consumer/identities/test_takeover.py::"
+STATIC = "tests/unit/coordinator/consumer/identities/test_static_members.py::"
 
 
 @seeded("S26", Scenario(f"{ORDER}test_s26_a_late_list_frees_nothing"))

@@ -7,15 +7,8 @@ of its batch, so that all of a batch share one (`target`).
 
 from __future__ import annotations
 
-from holdfast.coordinator.consumer import (
-    answers,
-    beat_order,
-    identity,
-    leave,
-    sessions,
-    static_members,
-    validation,
-)
+from holdfast.coordinator.consumer import answers, leave, sessions, validation
+from holdfast.coordinator.consumer.identities import beat_order, identity, static_members
 from holdfast.coordinator.consumer.state import CONSUMER, JOINING, RELEASED, ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import (
     computing,

@@ -5,7 +5,8 @@ The group epoch grows once for all that go together; the target is computed by t
 
 from __future__ import annotations
 
-from holdfast.coordinator.consumer import answers, identity, sessions
+from holdfast.coordinator.consumer import answers, sessions
+from holdfast.coordinator.consumer.identities import identity
 from holdfast.coordinator.consumer.mixed import downgrade
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import epochs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer import beat_order
+from holdfast.coordinator.consumer.identities import beat_order
 from holdfast.coordinator.consumer.state import Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.consumer_events import MemberSubscribed

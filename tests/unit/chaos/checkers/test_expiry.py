@@ -1,6 +1,6 @@
 """INV-12: an expiry that comes too early, and one that never comes, are found."""
 
-from holdfast.chaos.history.happenings import Began, Watched
+from holdfast.chaos.history.happenings import Began, Role, Watched
 from holdfast.coordinator.model.events import MemberExpired
 from unit.chaos.scribe import SESSION_MS, Scribe, joined, opened, replaced, started, whats
 
@@ -119,6 +119,18 @@ def test_an_expiry_soon_after_a_new_leader_is_found() -> None:
     s.lead("n2")
 
     assert "after its leader began" in whats(expire(s, FIRST - 2).judged("I12"))
+
+
+def test_a_leader_may_have_begun_before_it_was_seen_to_lead() -> None:
+    """On a busy machine it is seen seconds later, and no deadline was early for that."""
+    s = member()
+    heartbeat(s)
+    began_us = s.now_us
+    s.wait(SESSION_MS)
+    s.term += 1
+    s.say(Role(s.now_us, "n2", "leader", s.term, earliest_us=began_us))
+
+    assert expire(s, 5).judged("I12").violations == []
 
 
 def test_an_expiry_of_an_ex_leader_is_found() -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeGuard
 
 from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import NEVER, Call, calls_of
@@ -73,7 +73,7 @@ def check(history: Sequence[Happening]) -> Verdict:
     lives = [life for life in _lives(records_of(history), end_us, told) if life.session_us]
     signs = _signs(calls_of(history), records_of(history), timelines(history))
     served = tenures(history, end_us)
-    begun = {each.term: each.at_us for each in history if isinstance(each, Role) and _leads(each)}
+    begun = {each.term: each.earliest_us or each.at_us for each in history if _leads(each)}
     expired = [life for life in lives if life.end and life.end.fields.get("deadline") == "session"]
     found: list[Violation] = []
     if source == "cluster":
@@ -87,8 +87,8 @@ def check(history: Sequence[Happening]) -> Verdict:
     return Verdict({"sessions expired": len(expired), "sessions": len(lives)}, found)
 
 
-def _leads(role: Role) -> bool:
-    return role.role == "leader"
+def _leads(happening: Happening) -> TypeGuard[Role]:
+    return isinstance(happening, Role) and happening.role == "leader"
 
 
 # --- what happened ---

@@ -198,6 +198,8 @@ class Role(NamedTuple):
     node: str
     role: Literal["leader", "candidate", "follower", "down"]
     term: int
+    earliest_us: int = 0
+    """When it may have taken it already, where that is not known exactly; 0: not before."""
 
 
 class NodesChanged(NamedTuple):

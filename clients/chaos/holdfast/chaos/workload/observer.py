@@ -38,6 +38,9 @@ class Observer:
         self._roles: dict[str, tuple[str, int]] = {}
         self._digests: dict[str, int] = {}
         self.looked_us: dict[str, int] = {}
+        """When the last answer of each node came."""
+        self._asked_us: dict[str, int] = {}
+        """When what it answered last was asked: since then it may have become another one."""
         self._tasks: list[asyncio.Task[None]] = []
         self.arrived: dict[tuple[int, int], int] = {}
         self.terms: list[tuple[int, int]] = []
@@ -62,25 +65,26 @@ class Observer:
 
     async def look(self) -> None:
         """Look at all nodes once."""
-        seen = await self._target.seen()
+        asked_us, seen = boot_us(), await self._target.seen()
         for name in self._target.names:
-            self.note(name, seen.get(name))
+            self.note(name, seen.get(name), asked_us)
 
     async def _look_for_ever(self, name: str) -> None:
         """Look at one node again and again; by itself, so that a frozen node hides no other."""
         while True:
-            self.note(name, await self._target.describe(name))
+            asked_us, seen = boot_us(), await self._target.describe(name)
+            self.note(name, seen, asked_us)
             await asyncio.sleep(_LOOK_S)
 
-    def note(self, name: str, one: DescribeClusterResponse | None) -> None:
-        """Record what a node answered, or that it is down."""
+    def note(self, name: str, one: DescribeClusterResponse | None, asked_us: int) -> None:
+        """Record what a node answered to what was asked at `asked_us`, or that it is down."""
         if one is None:
             if not self._target.alive(name):
                 self._role(name, "down", self._roles.get(name, ("", 0))[1])
             return
         self.terms.append((one.applied_index, one.term))
         self._role(name, "leader" if one.leader == name else "follower", one.term)
-        self.looked_us[name] = boot_us()
+        self.looked_us[name], self._asked_us[name] = boot_us(), asked_us
         if one.digest and self._digests.get(name) != one.applied_index:
             self._digests[name] = one.applied_index
             self._recorder.note(Applied(boot_us(), name, one.applied_index, one.digest.hex()))
@@ -93,7 +97,9 @@ class Observer:
         match role:
             case "leader":
                 # It began to lead since it was last looked at: its deadlines count from then on.
-                kind = Role(self.looked_us.get(name, boot_us()), name, "leader", term)
+                now_us = boot_us()
+                looked_us = self.looked_us.get(name, now_us)
+                kind = Role(looked_us, name, "leader", term, self._asked_us.get(name, now_us))
                 self.elections += 1
             case "down":
                 kind = Role(boot_us(), name, "down", term)

@@ -6,7 +6,8 @@ is never the group leader, and what it owns is told by the answer of its sync.
 
 from __future__ import annotations
 
-from holdfast.coordinator.consumer import identity, sessions, static_members
+from holdfast.coordinator.consumer import sessions
+from holdfast.coordinator.consumer.identities import identity, static_members
 from holdfast.coordinator.consumer.mixed import join, recall, told
 from holdfast.coordinator.consumer.state import UNREVOKED, ConsumerGroup, Member
 from holdfast.coordinator.groups.draft import Draft

@@ -6,7 +6,8 @@ epoch as the generation, and no group leader, since the service assigns.
 
 from __future__ import annotations
 
-from holdfast.coordinator.consumer import identity, sessions, static_members
+from holdfast.coordinator.consumer import sessions
+from holdfast.coordinator.consumer.identities import identity, static_members
 from holdfast.coordinator.consumer.mixed import told
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import (

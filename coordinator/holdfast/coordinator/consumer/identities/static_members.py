@@ -6,7 +6,8 @@ A member id never changes its instance id, so an identity has one life.
 from __future__ import annotations
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer import answers, sessions, takeover
+from holdfast.coordinator.consumer import answers, sessions
+from holdfast.coordinator.consumer.identities import takeover
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, JoinGroup

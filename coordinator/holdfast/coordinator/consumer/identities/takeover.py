@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.consumer import identity
+from holdfast.coordinator.consumer.identities import identity
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat

@@ -44,12 +44,16 @@ def pinned(seed: int, open_channel: Callable[..., Any]) -> Iterator[None]:
     def wall() -> float:
         return WALL_S + boot_seconds() - BOOTED_AT_S
 
+    def wall_ns() -> int:
+        return round(wall() * 1e9)
+
     patches = (
         mock.patch.object(os, "urandom", kernel.randbytes),
         mock.patch.object(random, "_urandom", kernel.randbytes),
         mock.patch.object(time, "clock_gettime", clock_gettime),
         mock.patch.object(time, "clock_gettime_ns", clock_gettime_ns),
         mock.patch.object(time, "time", wall),
+        mock.patch.object(time, "time_ns", wall_ns),
         mock.patch("holdfast.client._rpc.caller.open_channel", open_channel),
     )
     with ExitStack() as stack:

@@ -47,7 +47,7 @@ def test_the_pages_lines_certify_a_client_that_the_cluster_lets_in(tmp_path: Pat
     usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
 
     assert stranger.returncode == 1
-    assert "`holdfast acl grant`" in stranger.stderr
+    assert "`holdfast acl grant " in stranger.stderr
     assert made.returncode == 0, made.stderr
     assert "holdfast://client/reports" in events
     assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]

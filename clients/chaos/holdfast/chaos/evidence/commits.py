@@ -1,4 +1,4 @@
-"""By when each index of the log was surely committed, as answers and grants prove.
+"""By when each index of the log was surely committed, or acted by, as answers and grants prove.
 
 A run on real processes does not see the commit itself; an answer, a grant or a watch that shows an
 entry proves that the log had it by then. Knows no group and no invariant.
@@ -7,7 +7,7 @@ entry proves that the log had it by then. Knows no group and no invariant.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from holdfast.chaos.evidence.calls import NEVER
 from holdfast.chaos.evidence.log_view import TOKEN_SPAN
@@ -18,10 +18,10 @@ from holdfast.chaos.history.happenings import Applied, Began, Granted, Happening
 class Commits:
     """The moment by which each index was surely committed: it was told, granted or shown."""
 
-    def __init__(self, history: Iterable[Happening]) -> None:
+    def __init__(self, history: Iterable[Happening], shows: Callable[[Happening], int]) -> None:
         earliest: dict[int, int] = {}
         for each in history:
-            index = _shows(each)
+            index = shows(each)
             if index:
                 earliest.setdefault(index, each.at_us)
         self._indexes = sorted(earliest)
@@ -41,15 +41,30 @@ class Commits:
 @memo
 def commits_of(history: Iterable[Happening]) -> Commits:
     """Collect what a history proves about commits."""
-    return Commits(history)
+    return Commits(history, _shows)
+
+
+@memo
+def told_of(history: Iterable[Happening]) -> Commits:
+    """Collect by when the leader itself surely acted by each index, as its answers prove.
+
+    What a watch shows or a node has applied is committed, but a follower may be some milliseconds
+    ahead of a busy leader in that, which answers by what it has applied itself (S4).
+    """
+    return Commits(history, _tells)
 
 
 def _shows(each: Happening) -> int:
     """Return the index up to which a happening proves that the log was committed; 0: none."""
-    if isinstance(each, Granted):
-        return each.token % TOKEN_SPAN
     if isinstance(each, Watched | Applied):
         return each.index
+    return _tells(each)
+
+
+def _tells(each: Happening) -> int:
+    """Return the index that an answer of the leader proves to be applied there; 0: none."""
+    if isinstance(each, Granted):
+        return each.token % TOKEN_SPAN
     if isinstance(each, Returned) and each.outcome == "ok" and each.result.get("position"):
         return int(each.result["position"][0])
     return 0

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.chaos.evidence.calls import NEVER
-from holdfast.chaos.evidence.commits import commits_of, is_exact
+from holdfast.chaos.evidence.commits import is_exact, told_of
 from holdfast.chaos.evidence.log_view import REMOVALS, TOKEN_SPAN, records_of, removed_by
 from holdfast.chaos.history.happenings import Granted, Happening, Recorded
 
@@ -59,14 +59,14 @@ def fences(history: Sequence[Happening], kinds: Iterable[str] = EVERY_FENCE) -> 
     if not records:
         return _fences_by_grants(history)
     exact = is_exact(history)
-    commits = commits_of(history)
+    told = told_of(history)
     for record in records:
         if record.kind in _RETURNS:
             _live_again(found.get((record.group, record.fields["member_id"]), []), record)
         if record.kind not in wanted:
             continue
-        proved_us = commits.proved_by(record.index)
-        by_us = min(proved_us, record.at_us) if exact else proved_us
+        told_us = told.proved_by(record.index)
+        by_us = min(told_us, record.at_us) if exact else told_us
         fence = Fence(record.index, min(record.at_us, by_us), by_us, record.kind)
         for member_id in removed_by(record.kind, record.fields):
             known = found[record.group, member_id]

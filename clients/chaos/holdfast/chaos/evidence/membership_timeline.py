@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from holdfast.chaos.evidence.calls import NEVER
-from holdfast.chaos.evidence.commits import commits_of, is_exact
+from holdfast.chaos.evidence.commits import is_exact, told_of
 from holdfast.chaos.evidence.log_view import NOTHING, View, by_group, place, records_of, views
 from holdfast.chaos.history.happenings import Happening, Recorded
 
@@ -23,7 +23,7 @@ class MembershipTimeline:
     """
 
     def __init__(self, records: Iterable[Recorded], history: Sequence[Happening]) -> None:
-        commits, exact = commits_of(history), is_exact(history)
+        told, exact = told_of(history), is_exact(history)
         self._views: list[View] = [NOTHING]
         self._places: list[tuple[int, int]] = [(0, 0)]
         self._from_us: list[int] = [0]
@@ -32,8 +32,8 @@ class MembershipTimeline:
             same = (before.generation, before.members) == (after.generation, after.members)
             if same and before.beats is after.beats:
                 continue
-            proved_us = commits.proved_by(record.index)
-            over_us = min(proved_us, record.at_us) if exact else proved_us
+            told_us = told.proved_by(record.index)
+            over_us = min(told_us, record.at_us) if exact else told_us
             self._views.append(after)
             self._places.append(place(record))
             self._from_us.append(min(record.at_us, over_us))

@@ -56,6 +56,21 @@ def test_inv_17_a_free_partition_that_nobody_takes_is_found() -> None:
     assert "for what is to be owned by a t/4" in whats(s.judged("I17"))
 
 
+def test_inv_17_who_has_to_give_something_up_takes_only_then() -> None:
+    """K-O5. Found by the simulator: seed 107 was called broken for a slow `on_revoked`."""
+    s, _ = settled()
+    heard(s, SESSION_MS)
+    s.entry(topic(5), group="")
+    s.entry(raised(3, "topics", b"other"), target(3, {"a": [0, 4], "b.1": [1, 2, 3]}))
+    s.entry(advanced("a", 2, asked_back=(1,)))
+    heard(s, REBALANCE_MS * 0.9)
+    assert s.judged("I17").violations == []
+
+    s.entry(advanced("a", 3, freed=(1,), waiting=True), advanced("b.1", 3, (1,)))
+    heard(s, SESSION_MS * 2 + REBALANCE_MS)
+    assert "for what is to be owned by a t/4" in whats(s.judged("I17"))
+
+
 def test_inv_17_a_new_leader_begins_in_full() -> None:
     s, _ = settled()
     heard(s, SESSION_MS)

@@ -4,7 +4,8 @@ Each thing that somebody waits for ends within a bounded time of a leader that n
 new leader begins it in full. A member that is asked for a partition gives it up, or is taken out,
 within its rebalance timeout (K-M25); one of the classic protocol has to be told first, by a
 heartbeat of its own (K-Q9, K-Q10). A partition that a target gives to a member comes to it: its
-holder is asked within a session, and it takes it within one. A raised epoch has its target within a
+holder is asked within a session, and it takes it within one, once it has given up what is asked of
+itself (K-O5). A raised epoch has its target within a
 session, since the next heartbeat computes it; so have topics that have changed, which it finds
 (K-M27), and a member that has only to be heard.
 Whoever is not heard for a session is taken out (INV-12), so a group with members that want
@@ -196,7 +197,14 @@ class _Times:
         return self._sessions[member_id] + 2 * rebalance_us  # told, joined, and answered by a sync
 
     def _coming_us(self, member_id: str, partition: Partition) -> int:
-        holder, taking_us = self._holders.get(partition), self._sessions[member_id]
+        holder = self._holders.get(partition)
+        taking_us = self._sessions[member_id] + self._giving_up_first_us(member_id)
         if holder is None or holder == member_id:
             return taking_us
         return self._sessions.get(holder, 0) + self._giving_up_us(holder) + taking_us
+
+    def _giving_up_first_us(self, member_id: str) -> int:
+        """Return how long it may give up what it keeps no more: only then it takes (K-O5)."""
+        standing, target = self._beats.standings[member_id], self._beats.targets.get(member_id, ())
+        gives = standing.revoking or standing.owned.keys() - target
+        return self._giving_up_us(member_id) if gives else 0

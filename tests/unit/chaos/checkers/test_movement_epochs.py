@@ -72,3 +72,17 @@ def test_inv_9_a_converted_group_has_not_looked_at_topics_yet() -> None:
     s.entry(subscribed("c"), raised(2, "topics", b"d"))
 
     assert s.judged("I9").violations == []
+
+
+def test_inv_9_what_a_converted_group_brings_along_is_no_target() -> None:
+    """`uniform` may then give one more to others (K-P13). Found by the simulator: seed 159."""
+    s, _ = settled()
+    owns = tuple(
+        ConvertedMember(who, ("t",), of_t(own)) for who, own in (("a", [0]), ("b.1", [1, 2, 3]))
+    )
+    s.entry(GroupConverted("classic", 0, owns, "range", "a"))
+    s.entry(GroupConverted("consumer", 3, owns))
+    s.call("TriggerRebalance", "operator")
+    s.entry(raised(4, "asked"), target(4, {"a": [0, 1], "b.1": [2, 3]}))
+
+    assert "partitions moved" not in whats(s.judged("I9"))

@@ -133,6 +133,8 @@ def needless_moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterato
             continue
         before = groups.get(record.group, NOTHING)
         after = groups[record.group] = fold(before, record)
+        if record.kind == "GroupConverted":
+            last.pop(record.group, None)  # what its members brought along is no target of the last
         if record.kind != "TargetStored" or after.beats is None:
             continue
         asked = _asked(after.beats, topics)

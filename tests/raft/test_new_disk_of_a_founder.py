@@ -132,6 +132,29 @@ def test_s19_it_stops_as_soon_as_a_member_speaks_to_it(caplog: pytest.LogCapture
     assert "Traceback" not in caplog.text, "it is no defect, but a wrong disk"
 
 
+def test_s19_it_stops_too_when_the_cluster_was_restored_since() -> None:
+    """S13: the two greet each other with unlike recovery numbers, and get no further."""
+    c = grown()
+    c.crash("B")
+    with_another_disk(c)
+    c.elect("A", "A")
+    c.engine("A").on_later_restore("C")
+
+    said = stops(c, "A")
+
+    assert "node 'C' is of a cluster of the same name that was restored" in said
+    assert "with --rebuild on an empty directory, without --bootstrap" in said
+
+
+def test_a_member_of_more_than_itself_is_not_stopped_by_a_restore() -> None:
+    """S13: nodes of before and after do not speak, and the operator decides which go on."""
+    c = grown()
+    c.engine("A").on_later_restore("C")
+    c.pump("AB", rounds=4, seconds=HEARTBEAT)
+
+    assert c.engine("A").status().role == "leader"
+
+
 def test_what_it_says_helps() -> None:
     """The disk is emptied, and the file names the others."""
     c = grown()

@@ -332,6 +332,9 @@ class TransportHandler(Protocol):
     def holds_nothing(self) -> bool:
         """Return whether the disk waits to be rebuilt and has got nothing yet. Any thread."""
 
+    def on_later_restore(self, peer: str) -> None:
+        """Note that `peer` is of a later restore than this node's disk (S13). Any thread."""
+
 
 class Transport(Protocol):
     """Carries messages between the nodes. It may lose messages, but never alters or invents one.

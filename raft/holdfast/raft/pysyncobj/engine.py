@@ -221,6 +221,10 @@ class Engine:
         """
         return self.overlay.identity.stage == "rebuilding" and self.overlay.journal.holds_nothing
 
+    def on_later_restore(self, peer: str) -> None:
+        """Note that a peer is of a later restore than this disk (TransportHandler). Any thread."""
+        self.overlay.foreign.later = peer
+
     def close(self) -> None:
         """Close transport and journal; the last call, by the tick thread."""
         if self._stopped is None:

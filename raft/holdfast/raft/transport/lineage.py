@@ -25,6 +25,8 @@ class Lineage:
         self.holds_nothing: Callable[[], bool] = lambda: False
         """Tells whether the disk waits to be rebuilt and has got nothing yet. As soon as it has, it
         is of the number by which it got that, and takes no other any more."""
+        self.on_later_restore: Callable[[str], None] = lambda _peer: None
+        """Takes a peer that is of a later restore than this disk."""
         self._adopt = adopt
         self._lock = threading.Lock()
 
@@ -47,6 +49,7 @@ class Lineage:
                 return ""
             if told.recovery_number < self.number:
                 return _earlier(peer, told.recovery_number, self.number)
+            self.on_later_restore(peer)
             return _earlier(own, self.number, told.recovery_number)
 
 

@@ -151,6 +151,7 @@ class PeerTransport:
         """Listen and dial. Raises TransportFailed if the port cannot be served."""
         self._wake = wake
         self._identity.lineage.holds_nothing = handler.holds_nothing
+        self._identity.lineage.on_later_restore = handler.on_later_restore
         self._poller = poller = Poller()
         self._streams = Streams(
             *(handler, poller, self._dial_again, self._trouble),

@@ -76,6 +76,20 @@ def test_a_disk_that_has_got_something_becomes_one_of_no_other_restore() -> None
     assert taken == []
 
 
+def test_who_is_of_a_later_restore_is_told_of() -> None:
+    """A node that formed alone has nobody else who could tell it (docs/adr/0043)."""
+    told_of: list[str] = []
+    earlier = Lineage(1)
+    earlier.on_later_restore = told_of.append
+    for number in (0, 1):
+        earlier.problem("n1", "n2", told(number))
+    earlier.problem("n1", "n2", told(0, blank=True))
+    assert told_of == []
+
+    earlier.problem("n1", "n3", told(2))
+    assert told_of == ["n3"]
+
+
 def test_a_number_that_cannot_be_stored_is_not_taken() -> None:
     """Else the next process of the node would be refused with the data that this one fetched."""
 

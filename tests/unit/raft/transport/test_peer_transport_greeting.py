@@ -308,10 +308,12 @@ def test_s13_the_disk_says_whether_it_may_become_one_of_a_restore(
     if holds_nothing:
         assert nodes.until(lambda: ("a", "up") in recorders["b"].seen)
     else:
-        assert nodes.until(lambda: bool(nodes.transports["b"].troubles()))
+        assert nodes.until(lambda: bool(nodes.transports["b"].troubles() and recorders["b"].later))
         assert "from before the cluster was restored" in nodes.transports["b"].troubles()[0]
     assert lineages["b"].number == number
     assert taken == [number] * holds_nothing
+    assert set(recorders["b"].later) == set("a" * (not holds_nothing))
+    assert recorders["a"].later == []
 
 
 def test_a_frame_that_no_node_sends_ends_the_connection_and_names_the_peer(

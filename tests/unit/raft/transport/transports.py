@@ -26,6 +26,8 @@ class Recorder:
     def __init__(self, *, holds_nothing: bool = False) -> None:
         self._holds_nothing = holds_nothing
         self.seen: list[tuple[str, object]] = []
+        self.later: list[str] = []
+        """The peers of a later restore."""
         self.then: Callable[[], None] = lambda: None
         """What a message leads to, in the midst of the turn that delivers it."""
 
@@ -41,6 +43,9 @@ class Recorder:
 
     def holds_nothing(self) -> bool:
         return self._holds_nothing
+
+    def on_later_restore(self, peer: str) -> None:
+        self.later.append(peer)
 
 
 def free_port() -> int:

@@ -40,6 +40,13 @@ _APART: Final = (
     "directory, without --bootstrap. If the two have nothing to do with each other, stop {peer!r}, "
     "and give one of them another cluster id"
 )
+_RESTORED: Final = (
+    "this node, {own!r}, has formed cluster {cluster!r} alone, as its file names no other one, and "
+    "node {peer!r} is of a cluster of the same name that was restored from a backup since. This "
+    "one would go on serving beside it what that one has never had. If this node is to be in that "
+    "cluster: keep the data directory elsewhere if anything in it is wanted, name the other nodes "
+    "under [cluster.peers], and start it with --rebuild on an empty directory, without --bootstrap"
+)
 
 
 class ForeignDisks:
@@ -60,6 +67,8 @@ class ForeignDisks:
         """What members have said on their present connections of who founded their cluster."""
         self._apart = ""
         """Why this node has to stop: it formed alone beside a cluster of its name."""
+        self.later = ""
+        """A peer of a later restore than this disk, with which there is no connection (S13)."""
 
     @property
     def founders(self) -> tuple[tuple[str, str], ...]:
@@ -71,6 +80,9 @@ class ForeignDisks:
 
         Raises FoundedApart if this node formed alone beside a cluster of its name.
         """
+        if self.later and self._is_alone:
+            own, cluster = self._ctx.node_id, self._ctx.cluster_id
+            raise FoundedApart(_RESTORED.format(own=own, cluster=cluster, peer=self.later))
         if self._apart:
             raise FoundedApart(self._apart)
         for peer in filter(self._ctx.state.is_connected, self._ctx.state.peers):
@@ -191,9 +203,14 @@ class ForeignDisks:
         knows another disk of this node. One that has founded apart by mistake is neither.
         """
         own, formed = self._ctx.node_id, self._identity.formed
-        is_alone = self._in_force.index == 0 and self._in_force.now.names == (own,)
         theirs = dict(hello.formed)
         is_beside = not theirs or theirs.get(own, formed.get(own)) != formed.get(own)
-        if is_alone and set(formed) == {own} and hello.stage == "member" and is_beside:
+        if self._is_alone and hello.stage == "member" and is_beside:
             cluster = self._ctx.cluster_id
             self._apart = _APART.format(own=own, cluster=cluster, peer=peer)
+
+    @property
+    def _is_alone(self) -> bool:
+        """Return whether this node formed its cluster alone, and has never had another node."""
+        own, now = self._ctx.node_id, self._in_force
+        return set(self._identity.formed) == {own} and now.index == 0 and now.now.names == (own,)

@@ -70,6 +70,12 @@ def administrator(principal: Principal) -> Acl:
     return Acl(principal, ADMIN, CLUSTER, "")
 
 
+def sentence(acl: Acl) -> str:
+    """Say what a grant says, in a line."""
+    thing = f"{acl.kind} {acl.name!r}" if acl.name else f"the {acl.kind}"
+    return f"that {acl.principal!r} is {acl.role} on {thing}"
+
+
 def problem_of(acl: Acl) -> str | None:
     """Say in a sentence what is wrong with a grant; None if nothing is."""
     if acl.role not in ROLES:

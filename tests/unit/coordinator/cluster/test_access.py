@@ -103,6 +103,14 @@ def test_nothing_is_refused_while_there_is_no_administrator(desk: Desk, mode: st
     assert events == ()
 
 
+def test_a_grant_that_is_given_and_taken_in_one_call_is_named_in_words(desk: Desk) -> None:
+    """An operator reads the refusal, and may not know what the program calls its values."""
+    error, _ = alter(desk, JOINS, revoked=(JOINS,))
+
+    assert isinstance(error, InvalidRequest)
+    assert f"that {JOINS.principal!r} is {JOINS.role} on group {JOINS.name!r}" in error.problem
+
+
 def test_the_last_administrator_cannot_be_revoked_where_anything_is_refused(desk: Desk) -> None:
     alter(desk, ROOT, mode=DENY)
 

@@ -218,7 +218,7 @@ def test_below_level_2_every_change_is_refused_and_the_remedy_named() -> None:
         a.AddNodeRequest(name="n" * 257, client_address="h:1", peer_address="h:2"),
         *(
             a.AddNodeRequest(name=name, client_address="h:1", peer_address="h:2")
-            for name in ("a\nb", "n/../x", "n\u202e")
+            for name in ("a\nb", "n/../x", "n\u202e", ".", "..")
         ),
         a.AddNodeRequest(name="n", client_address="h", peer_address="h:2"),
         *(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from holdfast.coordinator.classic import answers, identity, parked_calls
 from holdfast.coordinator.classic.state import Member
 from holdfast.coordinator.classic.transitions import PREPARING
+from holdfast.coordinator.groups import releases
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
 from holdfast.coordinator.model.commands import Heartbeat
-from holdfast.coordinator.model.events import InstanceReleased
 from holdfast.coordinator.model.rejections import (
     IllegalGeneration,
-    InvalidRequest,
     RebalanceInProgress,
     Rejection,
 )
@@ -45,31 +44,28 @@ def heartbeat(draft: Draft, command: Heartbeat) -> None:
 def _release(draft: Draft, command: Heartbeat, member: Member) -> None:
     """Release a static member before a planned restart (S12).
 
-    Its id is fenced, the member stays, its session runs, nothing moves. The generation is not
-    checked: that this process has stopped is true in any. Its parked calls end, and its sync is not
-    waited for, unless it leads: then only the timeout decides (K-E11).
+    Its parked calls end, and its sync is not waited for, unless it leads: then only the timeout
+    decides (K-E11).
     """
-    if member.instance_id is None:
-        problem = "only a member with a group_instance_id can come back; leave the group instead"
-        refusal = InvalidRequest("holdfast.release", problem)
-        draft.answer(command.caller.call, HeartbeatReply(refusal))
-        return
-    error = identity.of_another(
+    error = releases.refusal(member) or identity.of_another(
         draft.state, draft.found, member.instance_id, command.caller.principal
     )
     if error is not None:
         draft.answer(command.caller.call, HeartbeatReply(error))
         return
-    draft.emit(InstanceReleased(member.instance_id, member.member_id), "S12")
-    group = draft.group
-    fenced = identity.fenced(group, member.instance_id)
+    releases.release(draft, member)
+    _wait_no_more(draft, member)
+    grant = answers.grant(draft.state, draft.group.body.members[member.member_id])
+    draft.answer(command.caller.call, HeartbeatReply(None, grant))
+
+
+def _wait_no_more(draft: Draft, member: Member) -> None:
+    """End the parked calls of a member that was released, and do not wait for its sync."""
+    fenced = identity.fenced(draft.group, str(member.instance_id))
     parked_calls.refuse(draft, member.member_id, fenced, member.member_id)
     awaiting = draft.volatile.awaiting_sync
-    if member.member_id in awaiting and not group.body.is_leader(member.member_id):
+    if member.member_id in awaiting and not draft.group.body.is_leader(member.member_id):
         awaiting = awaiting.remove(member.member_id)
         draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
         if not awaiting:
             draft.cancel(DeadlineKey(SYNC))
-    draft.arm_session(member.member_id)
-    grant = answers.grant(draft.state, group.body.members[member.member_id])
-    draft.answer(command.caller.call, HeartbeatReply(None, grant))

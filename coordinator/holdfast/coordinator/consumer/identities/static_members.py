@@ -121,15 +121,17 @@ def release(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     if not member.released:
         most_ms = settings.of(draft.state, draft.group_id).max_session_timeout_ms
         absence_ms = min(command.absence_ms, most_ms)
-        keep_place(draft, member, "N2", command.beat, absence_ms)
+        event = InstanceReleased(
+            str(member.instance_id), member.member_id, command.beat, absence_ms
+        )
+        draft.emit(event, "N2")
+        wait_no_more(draft, member.member_id)
         if absence_ms:
             draft.arm_session(member.member_id)
     draft.answer(command.caller.call, answers.gone(command))
 
 
-def keep_place(draft: Draft, member: Member, rule: str, beat: int = 0, absence_ms: int = 0) -> None:
-    """Fence a static member's id and keep its place: nothing is waited for any more (K-N23)."""
-    instance_id = str(member.instance_id)
-    draft.emit(InstanceReleased(instance_id, member.member_id, beat, absence_ms), rule)
-    draft.cancel(DeadlineKey(REBALANCE, member.member_id))
-    draft.cancel(DeadlineKey(SYNC, member.member_id))
+def wait_no_more(draft: Draft, member_id: MemberId) -> None:
+    """Stop waiting for what a member owes, since its process has stopped (K-N23)."""
+    draft.cancel(DeadlineKey(REBALANCE, member_id))
+    draft.cancel(DeadlineKey(SYNC, member_id))

@@ -10,12 +10,12 @@ from holdfast.coordinator.consumer import sessions
 from holdfast.coordinator.consumer.identities import identity, static_members
 from holdfast.coordinator.consumer.mixed import join, recall, told
 from holdfast.coordinator.consumer.state import UNREVOKED, ConsumerGroup, Member
+from holdfast.coordinator.groups import releases
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import Heartbeat, JoinGroup, SyncGroup
 from holdfast.coordinator.model.rejections import (
     IllegalGeneration,
     InconsistentGroupProtocol,
-    InvalidRequest,
     RebalanceInProgress,
     Rejection,
     UnknownMemberId,
@@ -78,15 +78,13 @@ def _heartbeat(draft: Draft, command: Heartbeat) -> None:
 
 def _release(draft: Draft, command: Heartbeat, member: Member) -> None:
     """Keep the place of a static member before a planned restart (S12)."""
-    error: Rejection | None = identity.of_another(
+    error = releases.refusal(member) or identity.of_another(
         draft.state, draft.group, member.instance_id, command.caller.principal
     )
-    if member.instance_id is None:
-        problem = "only a member with a group_instance_id can come back; leave the group instead"
-        error = InvalidRequest("holdfast.release", problem)
     if error is None:
         draft.settle(member.member_id)
-        static_members.keep_place(draft, draft.group.body.members[member.member_id], "S12")
+        releases.release(draft, member)
+        static_members.wait_no_more(draft, member.member_id)
     now: Member = draft.group.body.members[member.member_id]
     draft.answer(command.caller.call, HeartbeatReply(error, told.grant(draft, now)))
 

@@ -86,3 +86,25 @@ def test_inv_9_what_a_converted_group_brings_along_is_no_target() -> None:
     s.entry(raised(4, "asked"), target(4, {"a": [0, 1], "b.1": [2, 3]}))
 
     assert "partitions moved" not in whats(s.judged("I9"))
+
+
+def test_inv_9_a_target_may_not_know_of_topics_that_changed_behind_its_group() -> None:
+    """A batch waits for its group's last one and for nothing else (S2). The simulator: 196."""
+    s, _ = settled()
+    s.entry(PartitionsAdded((TopicSize("t", 6),)), group="")
+    s.entry(raised(3, "asked"), target(3, {"a": [0, 1], "b.1": [2, 3]}, "range"))
+    s.entry(raised(4, "topics"), target(4, {"a": [0, 1, 2], "b.1": [3, 4, 5]}, "range"))
+
+    assert "partitions moved" not in whats(s.judged("I9"))
+
+
+def test_inv_9_a_target_knows_of_topics_what_its_group_could_know() -> None:
+    """Once an entry of the group lies between, it is asked as before."""
+    s, _ = settled()
+    s.entry(PartitionsAdded((TopicSize("t", 6), TopicSize("u", 2))), group="")
+    s.entry(advanced("a", 2))
+    s.entry(raised(3, "topics"), target(3, {"a": [0, 1, 2], "b.1": [3, 4, 5]}, "range"))
+    s.entry(PartitionsAdded((TopicSize("u", 3),)), group="")  # which nobody of the group wants
+    s.entry(raised(4, "asked"), target(4, {"a": [0, 1, 3], "b.1": [2, 4, 5]}, "range"))
+
+    assert "2 partitions moved between members that stayed, 0 had to" in whats(s.judged("I9"))

@@ -117,8 +117,8 @@ class _Asked(NamedTuple):
 
     wishes: frozenset[tuple[str, frozenset[str]]]
     """Each member's topics."""
-    sizes: frozenset[tuple[str, int]]
-    """Of these topics."""
+    sizes: frozenset[tuple[str, int, int]]
+    """Of these topics; and the entry that changed one, if perhaps it was not known yet, or 0."""
     assignor: str
 
 
@@ -127,17 +127,20 @@ def needless_moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterato
     topics = Topics()
     groups: dict[str, View] = {}
     last: dict[str, _Asked] = {}
+    known: dict[str, int] = {}  # the entry before each group's newest: it was decided after that
     for record in records:
         topics.follow(record)
         if not record.group:
             continue
         before = groups.get(record.group, NOTHING)
         after = groups[record.group] = fold(before, record)
+        if record.index != before.index:
+            known[record.group] = before.index
         if record.kind == "GroupConverted":
             last.pop(record.group, None)  # what its members brought along is no target of the last
         if record.kind != "TargetStored" or after.beats is None:
             continue
-        asked = _asked(after.beats, topics)
+        asked = _asked(after.beats, topics, known[record.group])
         held = {p: who for p, who in _by_target(before).items() if topics.may_have(p)}
         share = Share(_by_target(after), frozenset(after.members))
         most = 0 if asked == last.get(record.group) else _most(asked, held, share)
@@ -151,10 +154,19 @@ def needless_moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterato
             yield Needless(record.at_us, what)
 
 
-def _asked(group: HeartbeatGroup, topics: Topics) -> _Asked:
+def _asked(group: HeartbeatGroup, topics: Topics, known: int) -> _Asked:
+    """Return what a target is computed from that was decided after the entry `known`.
+
+    How much of what came to the log between that entry and its own was known then, nobody can say:
+    a group's batch waits for the one before it, and for nothing else (S2).
+    """
     wishes = frozenset((each, group.wants(each)) for each in group.standings)
     wanted = frozenset(topic for _, own in wishes for topic in own)
-    sizes = frozenset((name, size) for name, size in topics.sizes.items() if name in wanted)
+    changed = {name: topics.changed[name] for name in wanted if name in topics.changed}
+    sizes = frozenset(
+        (name, topics.sizes.get(name, 0), index if index > known else 0)
+        for name, index in changed.items()
+    )
     return _Asked(wishes, sizes, group.assignor)
 
 

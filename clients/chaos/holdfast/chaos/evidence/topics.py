@@ -17,6 +17,8 @@ class Topics:
         self.sizes: Sizes = {}
         self.largest: Sizes = {}
         """Of each topic that ever was."""
+        self.changed: dict[str, int] = {}
+        """The entry that changed a topic last."""
 
     def follow(self, record: Recorded) -> None:
         """Take in one record; a group's record changes nothing."""
@@ -25,9 +27,11 @@ class Topics:
                 name, size = topic["name"], topic["num_partitions"]
                 self.sizes[name] = size
                 self.largest[name] = max(size, self.largest.get(name, 0))
+                self.changed[name] = record.index
         elif record.kind == "TopicsDeleted":
             for name in record.fields["names"]:
                 self.sizes.pop(name, None)
+                self.changed[name] = record.index
 
     def may_have(self, partition: tuple[str, int]) -> bool:
         """Return whether a partition exists, or is of a topic that the log does not mention."""

@@ -34,13 +34,22 @@ def heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
         kept_ms = static_members.kept_ms(draft, error)
         draft.answer(command.caller.call, answers.refused(error, kept_ms))
     elif command.member_epoch >= JOINING and beat_order.is_repeated(draft, command):
-        draft.answer(command.caller.call, answers.beat(draft, command, None))  # S14
+        _answer_again(draft, command)
     elif command.member_epoch == RELEASED:
         static_members.release(draft, command)
     elif command.member_epoch < JOINING:
         leave.goodbye(draft, command)
     else:
         _accept(draft, command)
+
+
+def _answer_again(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
+    """Answer the last heartbeat once more, from what is: its answer was lost (S14).
+
+    It may have been sent again, and its sender reckons from that (S11): so it renews the session.
+    """
+    sessions.heard(draft, command.member_id)
+    draft.answer(command.caller.call, answers.beat(draft, command, None))
 
 
 def _settle(draft: Draft, command: ConsumerGroupHeartbeat) -> None:

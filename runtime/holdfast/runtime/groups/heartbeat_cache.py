@@ -103,6 +103,8 @@ class HeartbeatCache:
         (reply,) = [each.reply for each in decision.effects if isinstance(each, Answer)]
         if not isinstance(reply, ConsumerHeartbeatReply) or reply.error is not None:
             return
+        if reply.assignment is not None:
+            return  # it was answered again, with all that a lost answer may have said (S14)
         if timeout == reply.grant.session_timeout_ms:  # else it is being lowered (S11)
             key = (
                 *(command.member_epoch, command.member_id, command.instance_id),

@@ -296,6 +296,20 @@ def test_s26_only_a_later_heartbeat_is_answered_from_memory() -> None:
     asyncio.run(story())
 
 
+def test_s14_what_is_answered_again_is_not_the_answer_to_later_heartbeats() -> None:
+    """It says all that its member is to own, and for how long older holders may act (S12)."""
+
+    async def story() -> None:
+        made = await group()
+        await made.join("m1", life=LIFE, beat=1)
+        await made.say("m1", owned=made.owned("m1"), life=LIFE, beat=2)
+        assert (await made.say("m1", life=LIFE, beat=2)).assignment is not None
+
+        assert made.remembered("m1", number=(LIFE, 3)) is None
+
+    asyncio.run(story())
+
+
 def test_s26_the_core_knows_the_number_that_was_answered_from_memory() -> None:
     """Else the one before it would be taken for new."""
 

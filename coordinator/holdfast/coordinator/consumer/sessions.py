@@ -39,6 +39,18 @@ def rebalance_ms(draft: Draft, member: Member) -> int:
     return max(member.profile.rebalance_timeout_ms, left_ms)
 
 
+def lengthen(draft: Draft, before: Member | None, member_id: MemberId) -> None:
+    """Have a rebalance timeout that a member has raised count at once (S11).
+
+    It is told the longer one by this very answer, and acts by it on what it was asked for before.
+    """
+    member: Member = draft.group.body.members[member_id]
+    key = DeadlineKey(REBALANCE, member_id)
+    known_ms = 0 if before is None else before.profile.rebalance_timeout_ms
+    if key in draft.volatile.armed and member.profile.rebalance_timeout_ms > known_ms:
+        draft.arm(key, rebalance_ms(draft, member))
+
+
 def agree(draft: Draft, member_id: MemberId) -> None:
     """Have the group's session timeout count for a member that is about to be told it (S11).
 

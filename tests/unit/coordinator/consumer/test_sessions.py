@@ -172,3 +172,18 @@ def test_m25_without_a_number_a_shorter_rebalance_timeout_counts_at_once(talk: T
     talk.core.advance(5_000)
 
     assert "a" not in talk.group.body.members
+
+
+def test_s11_a_longer_rebalance_timeout_counts_once_it_is_told(talk: Talk) -> None:
+    """Also for what was asked for before: the answer that tells it lets the member act so long."""
+    beats(talk, owned=parts("t0", "t1"), rebalance_timeout_ms=5_000)
+    talk.told(talk.joins("b", "t"))
+    beats(talk, owned=parts("t0", "t1"))
+    assert talk.member("a").state == "unrevoked"
+    longer = talk.says("a", 2, owned=parts("t0", "t1"), rebalance_timeout_ms=30_000)
+    told_ms = talk.told(longer).grant.rebalance_timeout_ms
+    talk.core.advance(told_ms - 1)
+    assert "a" in talk.group.body.members
+    talk.core.advance(1)
+
+    assert "a" not in talk.group.body.members

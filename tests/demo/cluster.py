@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from demo import job
+from demo.group import Group, Protocol
 from demo.settings import OPERATOR
 from demo.witness import write_witness
 from harness.poll import until
-from holdfast.client import GroupNotFound, HoldfastError, Tls
+from holdfast.client import HoldfastError, Tls
 from holdfast.client.sync import Admin
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from holdfast.v1.admin_pb2 import DescribeClusterResponse
 
 NODES: Final = 3
-INITIAL_DELAY_MS: Final = 1_000
 SEGMENT_EVENTS: Final = 40
 """So few that the run seals some segments; what is left is exported as a tail."""
 
@@ -53,14 +53,6 @@ class Node(NamedTuple):
         return self.directory / "data"
 
 
-class Group(NamedTuple):
-    """What a description of the group comes to: who holds which grant, by instance id."""
-
-    state: str
-    generation: int
-    tokens: dict[str, int]
-
-
 class Published(NamedTuple):
     """What a live node says about its log: the digest after an index."""
 
@@ -71,8 +63,8 @@ class Published(NamedTuple):
 class Cluster:
     """The running nodes. Use as a context manager: they end with the block, whatever happens."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, place: Place, protocol: Protocol) -> None:
+        self._place, self.protocol = place, protocol
         self._starter: subprocess.Popen[bytes] | None = None
         self._revived: list[subprocess.Popen[bytes]] = []
         self._admin: Admin | None = None
@@ -85,10 +77,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start three nodes, wait until they serve, make the topic. Raises if they do not."""
-        settings = {
-            "group.initial_rebalance_delay_ms": INITIAL_DELAY_MS,
-            "log.segment_events_max": SEGMENT_EVENTS,
-        }
+        settings = {**self.protocol.settings, "log.segment_events_max": SEGMENT_EVENTS}
         command = [*_HOLDFAST, "cluster", "start", "--nodes", str(NODES)]
         command += ["--dir", str(self._place.cluster)]
         for key, value in settings.items():
@@ -163,8 +152,9 @@ class Cluster:
         return Admin(addresses, credentials=self._tls, on_acknowledged=self._witness)
 
     def worker_options(self) -> list[str]:
-        """How a worker finds the cluster, as its command line has it."""
+        """How a worker finds the cluster, and what it speaks, as its command line has it."""
         options = [word for node in self.nodes for word in ("--endpoint", node.address)]
+        options += ["--protocol", self.protocol.name]
         if self._tls is not None:
             parts = (self._tls.ca, self._tls.certificate, self._tls.key)
             options += ["--tls", *(str(part) for part in parts)]
@@ -172,14 +162,7 @@ class Cluster:
 
     def group(self) -> Group:
         """The group as the leader knows it; nobody has joined it at first."""
-        try:
-            described = self._asked().describe_groups(job.GROUP)[job.GROUP]
-        except GroupNotFound:
-            return Group("Dead", -1, {})
-        tokens = {
-            member.group_instance_id: member.holdfast.fencing_token for member in described.members
-        }
-        return Group(described.group_state, described.holdfast.generation_id, tokens)
+        return self.protocol.ask(self._asked())
 
     def remove(self, *names: str) -> None:
         """One call that removes these members. Raises the first refusal."""

@@ -44,11 +44,14 @@ class Mark(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A finished phase. `rows`: written meanwhile by workers other than its victim."""
+    """A finished phase. `rows`: written meanwhile by workers other than its victim.
+
+    `changes`: of the group, by rebalances or epochs.
+    """
 
     name: str
     window: Window
-    rebalances: int
+    changes: int
     rows: int
 
 
@@ -88,25 +91,26 @@ class Stage:
         self.crew.refuse_dead()
         group = self.cluster.group()
         tokens = self.store.tokens()
-        whole = group.state == "Stable" and len(group.tokens) == members
-        return (
-            whole
-            and len(tokens) == PARTITIONS
-            and set(tokens.values()) <= set(group.tokens.values())
-        )
+        whole = group.state == "Stable" and group.members == members
+        return whole and len(tokens) == PARTITIONS and tokens == group.tokens
 
     @contextmanager
     def phase(self, name: str, victims: Collection[str] = ()) -> Iterator[None]:
-        """Run a phase: count its rebalances and the rows of everybody but its victims."""
+        """Run a phase: count the group's changes and the rows of everybody but its victims."""
         self._set_pace()
-        began, generation = time.time(), self.cluster.group().generation
+        began, number = time.time(), self.cluster.group().number
         self.say(f"{name} ({self.store.count()} of {self.store.size()} files are done)")
         yield
         self.await_rows(self.marks[-1].at, victims)  # a stretch of calm before the next phase
-        rebalances = self.cluster.group().generation - generation
+        changes = self.cluster.group().number - number
         rows = self.store.count(began, other_than=victims)
-        self.phases.append(Phase(name, Window(began, time.time()), rebalances, rows))
+        self.phases.append(Phase(name, Window(began, time.time()), changes, rows))
         self.check(f"{name}: rows by others", rows, held=rows >= ROWS_A_PHASE)
+
+    def check_changes(self, name: str, most: int) -> None:
+        """Check how often the phase that has just ended changed the group."""
+        seen = self.phases[-1].changes
+        self.check(name.format(self.cluster.protocol.changes), seen, held=seen == most)
 
     def await_rows(self, since: float, victims: Collection[str] = ()) -> None:
         """Wait until others than the victims have written enough rows."""
@@ -132,7 +136,7 @@ def begin(stage: Stage) -> None:
 
 
 def bounce(stage: Stage) -> None:
-    """(a) Every worker is restarted, one after another: no rebalance, no move (KIP-345)."""
+    """(a) Every worker is restarted, one after another: no change, no move (KIP-345)."""
     with stage.phase("(a) rolling bounce"):
         rows = 0
         for name in WORKERS:
@@ -144,8 +148,7 @@ def bounce(stage: Stage) -> None:
             stage.settle(len(WORKERS))
             rows += stage.store.count(since, other_than=[name])
     stage.check("(a) rows by workers not being bounced", rows, held=rows >= ROWS_A_PHASE)
-    rebalances = stage.phases[-1].rebalances
-    stage.check("(a) rebalances", rebalances, held=rebalances == 0)
+    stage.check_changes("(a) {}", 0)
 
 
 def _claims_again(stage: Stage, name: str, since: float) -> bool:
@@ -163,16 +166,14 @@ def kill_leader(stage: Stage) -> None:
         stage.cluster.revive(dead)
         stage.mark(f"{dead.name} is back")
         stage.settle(len(WORKERS))
-    rebalances = stage.phases[-1].rebalances
-    stage.check("(b) rebalances", rebalances, held=rebalances == 0)
+    stage.check_changes("(b) {}", 0)
 
 
 def freeze(stage: Stage) -> None:
     """(c) One worker is frozen between its check and its write, past its session (S13)."""
     with stage.phase("(c) worker frozen", victims=[FROZEN]):
         _freeze_before_write(stage)
-        held = {number for number, token in stage.store.tokens().items() if token in _held(stage)}
-        old = {number: stage.store.tokens()[number] for number in held}
+        old = _held(stage)
         until(lambda: _taken_over(stage, old), f"{FROZEN} is replaced", within_s=SETTLE_S)
         stage.say(f"the partitions of {FROZEN} ({len(old)}) have other workers")
         stage.await_rows(stage.freezes[-1].at, [FROZEN])
@@ -199,9 +200,10 @@ def _freeze_before_write(stage: Stage) -> None:
     stage.diary.hold = ""
 
 
-def _held(stage: Stage) -> set[int]:
-    """The tokens under which the frozen worker has claimed."""
-    return {claim.token for claim in stage.store.claims() if claim.worker == FROZEN}
+def _held(stage: Stage) -> dict[int, int]:
+    """The partitions that the frozen worker was the last to claim, with their tokens."""
+    last = {claim.partition: claim for claim in stage.store.claims()}
+    return {number: claim.token for number, claim in last.items() if claim.worker == FROZEN}
 
 
 def _taken_over(stage: Stage, old: dict[int, int]) -> bool:
@@ -218,28 +220,27 @@ def _late_writes(stage: Stage) -> list[object]:
 
 
 def grow(stage: Stage) -> None:
-    """(d) A seventh worker joins: one rebalance gives it its share."""
+    """(d) A seventh worker joins: one change gives it its share."""
     with stage.phase("(d) seventh worker joins", victims=[SEVENTH]):
         stage.mark(f"{SEVENTH} joins")
         stage.crew.start(SEVENTH)
         stage.settle(len(WORKERS) + 1)
-    rebalances = stage.phases[-1].rebalances
-    stage.check("(d) rebalances for the seventh", rebalances, held=rebalances == 1)
+    stage.check_changes("(d) {} for the seventh", 1)
 
 
 def shrink(stage: Stage) -> None:
     """(d) Two workers stop for a restart, which moves nothing; one call removes both."""
     with stage.phase("(d) two workers removed", victims=REMOVED):
-        before = stage.cluster.group().generation
+        before = stage.cluster.group().number
         stage.mark(f"stop {', '.join(REMOVED)}")
         stage.crew.stop(*REMOVED)
-        stopped = stage.cluster.group().generation
-        stage.check("(d) rebalances by the stop", stopped - before, held=stopped == before)
+        stopped = stage.cluster.group().number
+        name = f"(d) {stage.cluster.protocol.changes} by the stop"
+        stage.check(name, stopped - before, held=stopped == before)
         stage.mark("remove both")
         stage.cluster.remove(*REMOVED)
         stage.settle(len(WORKERS) + 1 - len(REMOVED))
-    rebalances = stage.phases[-1].rebalances
-    stage.check("(d) rebalances for both", rebalances, held=rebalances == 1)
+    stage.check_changes("(d) {} for both", 1)
 
 
 def finish(stage: Stage) -> None:
@@ -266,4 +267,6 @@ def _done(stage: Stage) -> Callable[[], bool]:
     return done
 
 
+MOVED: Final = {"(a)": 0, "(b)": 0, "(d) seventh": PARTITIONS // (len(WORKERS) + 1)}
+"""How many partitions get another worker in the phases whose names begin so."""
 ALL: Final = (bounce, kill_leader, freeze, grow, shrink)

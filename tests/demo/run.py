@@ -17,6 +17,7 @@ from demo import job, phases, proof, table
 from demo.cluster import Cluster
 from demo.crew import Crew
 from demo.diary import Diary, Kind
+from demo.group import CLASSIC, PROTOCOLS, Protocol
 from demo.measure import intervals, moves
 from demo.settings import Place
 from demo.store import Store
@@ -39,10 +40,10 @@ class Progress:
         print(f"[{self.seconds:5.1f} s] {text}", flush=True)
 
 
-def run(place: Place, say: Progress) -> bool:
+def run(place: Place, protocol: Protocol, say: Progress) -> bool:
     """The whole demo; whether everything held."""
     proof.require_spark()
-    cluster = Cluster(place)
+    cluster = Cluster(place, protocol)
     cluster.kill_strays()
     place.prepare()
     files = job.files(job.library())
@@ -85,8 +86,7 @@ def conclude(stage: phases.Stage, place: Place, ended: float) -> bool:
     """Draw, print, judge."""
     claims = stage.store.claims()
     owned = intervals(claims, stage.diary.ends(), stage.freezes, ended)
-    bounced = moves(claims, stage.phases[0].window)
-    stage.check("(a) partitions moved", bounced, held=bounced == 0)
+    _check_moves(stage)
     errors = stage.diary.notes(Kind.ERROR)
     print(table.render(stage, owned, errors), end="\n\n")
     print(table.told(errors, stage.began), end="\n\n")
@@ -96,15 +96,25 @@ def conclude(stage: phases.Stage, place: Place, ended: float) -> bool:
     return all(check.held for check in stage.checks)
 
 
+def _check_moves(stage: phases.Stage) -> None:
+    claims = stage.store.claims()
+    for name, wanted in phases.MOVED.items():
+        window = next(phase.window for phase in stage.phases if phase.name.startswith(name))
+        moved = moves(claims, window)
+        stage.check(f"{name} partitions moved", moved, held=moved == wanted)
+
+
 def main() -> int:
     """Run it; 0: everything held, 1: something did not, 130: interrupted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="default: demo-out")
-    place = Place(parser.parse_args().out.resolve())
+    parser.add_argument("--protocol", choices=PROTOCOLS, default=CLASSIC.name)
+    asked = parser.parse_args()
+    place = Place(asked.out.resolve())
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     say = Progress()
     try:
-        held = run(place, say)
+        held = run(place, PROTOCOLS[asked.protocol], say)
     except KeyboardInterrupt:
         say("interrupted; everything that was started has been ended")
         return 130

@@ -11,14 +11,15 @@ from demo.phases import Phase, Stage
 from demo.store import Claim
 
 TEXT_MAX = 110
-HEAD = ("phase", "rebalances", "moved", "without owner", "errors", "rows by others")
 
 
 def render(stage: Stage, owned: Sequence[Interval], errors: Sequence[Note]) -> str:
     """The whole table."""
     claims = stage.store.claims()
-    lines = [HEAD, *(_line(phase, claims, owned, errors) for phase in stage.phases)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
+    changes = stage.cluster.protocol.changes
+    head = ("phase", changes, "moved", "without owner", "errors", "rows by others")
+    lines = [head, *(_line(phase, claims, owned, errors) for phase in stage.phases)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
         "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
         for line in lines
@@ -39,4 +40,4 @@ def _line(
     seen = sum(begin <= note.at < end for note in errors)
     gap = f"{longest_gap(owned, phase.window):.1f} s"
     moved = str(moves(claims, phase.window))
-    return (phase.name, str(phase.rebalances), moved, gap, str(seen), str(phase.rows))
+    return (phase.name, str(phase.changes), moved, gap, str(seen), str(phase.rows))

@@ -20,14 +20,12 @@ from typing import Final
 
 from demo import job
 from demo.diary import Diary, Kind
+from demo.group import PROTOCOLS
 from demo.store import Holder, Refusal, Store
 from demo.witness import write_witness
 from holdfast.client import HoldfastError, OwnershipLost, Tls
 from holdfast.client.sync import Member, Partition, restart_on_signals
 
-SESSION_MS: Final = 10_000
-HEARTBEAT_MS: Final = 1_000
-REBALANCE_MS: Final = 15_000
 _IDLE_S: Final = 0.1
 _HOLD_LOOK_S: Final = 0.01
 
@@ -153,6 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("name")
     parser.add_argument("--endpoint", action="append", required=True)
+    parser.add_argument("--protocol", choices=PROTOCOLS, required=True)
     parser.add_argument("--tls", nargs=3, metavar=("CA", "CERTIFICATE", "KEY"))
     for name in ("store", "diary", "witness"):
         parser.add_argument(f"--{name}", type=Path, required=True)
@@ -167,9 +166,8 @@ def main() -> None:
         group=job.GROUP,
         topics=[job.TOPIC],
         instance_id=asked.name,
-        session_timeout_ms=SESSION_MS,
-        heartbeat_interval_ms=HEARTBEAT_MS,
-        rebalance_timeout_ms=REBALANCE_MS,
+        protocol=asked.protocol,
+        **PROTOCOLS[asked.protocol].timeouts,
         credentials=Tls(*asked.tls) if asked.tls else None,
         on_acknowledged=write_witness(asked.witness),
     )

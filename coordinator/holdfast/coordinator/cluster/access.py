@@ -82,7 +82,9 @@ def _problem(state: State, command: AlterAcls) -> Rejection | None:
         if (problem := problem_of(acl)) is not None:
             return InvalidRequest("acl", problem)
     if both := set(command.granted) & set(command.revoked):
-        return InvalidRequest("acl", f"{sentence(min(both))} is both granted and revoked in one call")
+        return InvalidRequest(
+            "acl", f"{sentence(min(both))} is both granted and revoked in one call"
+        )
     if command.mode and command.mode not in MODES:
         return InvalidRequest("mode", f"{command.mode!r} is none; choose {', '.join(MODES)}")
     return _lost(state, command)

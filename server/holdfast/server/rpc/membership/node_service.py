@@ -53,7 +53,9 @@ class NodeCalls:
 def _new_node(request: a.AddNodeRequest) -> ClusterNode:
     """Read a node; raises CallFailed for a name or an address that no node can have."""
     name = _name(request.name)
-    if not name.isprintable() or "/" in name or name in {".", ".."}:  # one that is there can be removed all the same
+    if (
+        not name.isprintable() or "/" in name or name in {".", ".."}
+    ):  # one that is there can be removed all the same
         raise malformed(
             "name",
             f"{truncate(name)!r} is no name for a node: it names folders and stands in lines of "

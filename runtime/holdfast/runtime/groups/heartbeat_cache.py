@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.commands import Heartbeat
     from holdfast.coordinator.model.effects import Decision
     from holdfast.coordinator.model.events import Event
-    from holdfast.coordinator.model.ids import MemberId
+    from holdfast.coordinator.model.ids import Life, MemberId
     from holdfast.coordinator.model.volatile import Volatile
     from holdfast.coordinator.structures.pmap import PMap
 
@@ -54,8 +54,10 @@ class RememberedBeat:
     """The last plain heartbeat of a member of the heartbeat protocol."""
 
     key: Key
-    beat: HeardBeat
     answer: CachedAnswer
+    life: Life
+    number: int
+    """Of the last heartbeat that had this answer, in that life; 0: it has none (S26)."""
 
 
 class HeartbeatCache:
@@ -67,7 +69,7 @@ class HeartbeatCache:
         self._answers: dict[Key, CachedAnswer] = {}
         self._beats: dict[MemberId, RememberedBeat] = {}
         self._renewed: dict[MemberId, int] = {}
-        self._heard: dict[MemberId, HeardBeat] = {}
+        self._heard: dict[MemberId, RememberedBeat] = {}
         self._during_batch: set[MemberId] = set()
 
     def recall(self, key: Key, beat: int = 0) -> CachedAnswer | None:
@@ -75,18 +77,16 @@ class HeartbeatCache:
 
         `beat`: its number; one that is not above the last is to be decided (S26).
         """
-        cached = self._answers.get(key)
-        if cached is None and self._beats:
-            known = self._beats.get(key[1])
-            if known is None or known.key != key or (beat and beat <= known.beat.beat):
-                return None
-            return known.answer
-        return cached
+        if (known := self._beats.get(key[1])) is not None:
+            if known.key == key and (not beat or beat > known.number):
+                return known.answer
+            return None
+        return self._answers.get(key)
 
     def hear(self, member_id: MemberId, beat: int) -> None:
         """Note the number of a plain heartbeat that is answered as the one before it."""
-        known = self._beats[member_id]
-        known.beat = self._heard[member_id] = known.beat._replace(beat=beat)
+        known = self._heard[member_id] = self._beats[member_id]
+        known.number = beat
 
     def remember_beat(self, command: ConsumerGroupHeartbeat, decision: Decision) -> None:
         """Cache the answer to a plain heartbeat of a member that nothing is asked of.
@@ -110,8 +110,8 @@ class HeartbeatCache:
                 *(command.member_epoch, command.member_id, command.instance_id),
                 *(command.caller.principal, command.life),
             )
-            beat = HeardBeat(command.life, command.beat)
-            self._beats[command.member_id] = RememberedBeat(key, beat, CachedAnswer(reply, timeout))
+            answer = CachedAnswer(reply, timeout)
+            self._beats[command.member_id] = RememberedBeat(key, answer, command.life, command.beat)
 
     def forget_beats(self, events: Iterable[Event]) -> None:
         """Clear the answers of the heartbeat protocol that these events may have changed."""
@@ -161,7 +161,10 @@ class HeartbeatCache:
             return volatile
         self._during_batch.update(self._renewed)
         renewals = volatile.renewals.update_all(self._renewed.items())
-        beats = volatile.beats.update_all(self._heard.items())
+        beats = volatile.beats.update_all(
+            (member_id, HeardBeat(last.life, last.number))
+            for member_id, last in self._heard.items()
+        )
         self._renewed.clear()
         self._heard.clear()
         return volatile._replace(renewals=renewals, beats=beats)

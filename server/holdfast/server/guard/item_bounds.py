@@ -228,13 +228,9 @@ class Bounds:
     def _check(
         self, field: Field, among: Sequence[Message], size: int, members_max: MembersMax
     ) -> None:
-        """Check a field and all inside of it; `size`: of the whole message, which an item is in.
-
-        A list that could hold as many items as the message has bytes is not looked at: hundreds of
-        heartbeats share a message, and each could name topics.
-        """
+        """Check a field and all inside of it; `size`: of the whole message, which an item is in."""
         most = field.most
-        if self._least[field.path] >= size:
+        if not self._may_break(field, size):
             return
         if most is None:
             self._check_inside(field, among, size, members_max)
@@ -245,10 +241,19 @@ class Bounds:
             more = members_max() - MEMBERS_MAX if _names_members(field) else 0
             if count > most + max(0, more):
                 raise self._too_many(field, more)
-        if field.lists and field.inner:
+        inside = [each for each in (field.inner or {}).values() if self._may_break(each, size)]
+        if inside:
             items = [item for each in found for item in each]
-            for inner in field.inner.values():
+            for inner in inside:
                 self._check(inner, items, size, members_max)
+
+    def _may_break(self, field: Field, size: int) -> bool:
+        """Return whether a list here or inside could be too long in a message of so many bytes.
+
+        One that could hold as many items as the message has bytes is not looked at: hundreds of
+        heartbeats share a message, and each could name topics.
+        """
+        return 0 < self._least[field.path] < size
 
     def _check_inside(
         self, field: Field, among: Sequence[Message], size: int, members_max: MembersMax

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
@@ -16,12 +16,16 @@ from holdfast.coordinator.model.events import (
     SettingsChanged,
 )
 from holdfast.runtime.groups.regexes import LENGTH_MAX
+from holdfast.server.rpc.calls.consumer_heartbeat import answered_before
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from unit.server.consumer_calls import beat, join, places, with_topics
 from unit.server.nodes import served, until
 from unit.server.session_calls import Stream
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 LIFE = "01900000-0000-7000-8000-000000000001"
 ME = "anonymous"
@@ -63,6 +67,52 @@ def test_m13_a_plain_heartbeat_is_answered_with_the_epoch_alone() -> None:
             assert node.replica.state.applied_index == before
 
     asyncio.run(story())
+
+
+_OF_A_PLAIN_ONE = {"group_id", "member_id", "member_epoch", "instance_id", "holdfast"}
+_NUMBER = {"life", "beat"}
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *[
+            each.name
+            for each in g.ConsumerGroupHeartbeatRequest.DESCRIPTOR.fields
+            if each.name not in _OF_A_PLAIN_ONE
+        ],
+        *[
+            f"holdfast.{each.name}"
+            for each in x.RequestExtras.DESCRIPTOR.fields
+            if each.name not in _NUMBER
+        ],
+    ],
+)
+def test_m13_a_heartbeat_that_says_anything_is_not_looked_up(field: str) -> None:
+    """K-M13, S26: the cache is for those that say only who they are; a new field says more, too."""
+    looked_up: list[object] = []
+
+    def hearing(*asked: object) -> None:
+        looked_up.append(asked)
+
+    said = beat(2, holdfast=x.RequestExtras(life=LIFE, beat=1))
+    answered_before(hearing, said, lambda: ME)
+    assert looked_up == [("g", (2, "m1", None, ME, LIFE), 1)], "one that says nothing is"
+    *inside, name = field.split(".")
+    message: Message = said.holdfast if inside else said
+    _say(message, name)
+    answered_before(hearing, said, lambda: ME)
+
+    assert len(looked_up) == 1
+
+
+def _say(message: Message, name: str) -> None:
+    """Set a field to something, an empty message to one that is there."""
+    field = message.DESCRIPTOR.fields_by_name[name]
+    if field.message_type is not None:
+        getattr(message, name).SetInParent()
+    else:
+        setattr(message, name, "x" if field.type == field.TYPE_STRING else 1)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.consumer_events import EpochRaised, MemberAdvanced, TargetStored
 from holdfast.coordinator.model.events import InstanceReleased, StaticMemberReplaced
 from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.membership import line_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from holdfast.coordinator.groups.group_type import Move
     from holdfast.coordinator.model.events import Event
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     Ask = Callable[[GroupId, Sequence[MemberId]], None]
     """Pushes to members of a group that they are to beat now."""
 
-_BY_OTHERS: Final = (InstanceReleased, StaticMemberReplaced)
-"""Events that free what a member was to give up, without a step of its own."""
+_ASIDE: Final = (TargetStored, InstanceReleased, StaticMemberReplaced)
+"""Events that give members a target, or free what a member was to give up, without its step."""
 
 
 class _Blocked:
@@ -37,13 +38,18 @@ class _Blocked:
 
     __slots__ = ("by_member", "by_place")
 
-    def __init__(self, moves: Iterable[tuple[MemberId, Move]]) -> None:
+    def __init__(self) -> None:
         self.by_member: dict[MemberId, set[TopicPartition]] = {}
         self.by_place: dict[TopicPartition, MemberId] = {}
-        for member_id, move in moves:
-            if move.blocked:
-                self.by_member[member_id] = set(move.blocked)
-                self.by_place.update(dict.fromkeys(move.blocked, member_id))
+
+    def note(self, member_id: MemberId, move: Move | None) -> None:
+        """Note for what a member waits now; what it waited for until now is forgotten."""
+        for place in self.by_member.pop(member_id, ()):
+            if self.by_place.get(place) == member_id:  # else it is meant for another one by now
+                del self.by_place[place]
+        if move is not None and move.blocked:
+            self.by_member[member_id] = set(move.blocked)
+            self.by_place.update(dict.fromkeys(move.blocked, member_id))
 
     def free(self, place: TopicPartition) -> MemberId | None:
         """Note that a partition is free; return who waits for no other any more."""
@@ -77,11 +83,14 @@ class Hints:
             return
         if any(isinstance(event, TargetStored) for event in events):
             self._one_by_one.end(group_id)
-            self._begin(group)
-        elif group_id not in self._blocked or any(isinstance(e, _BY_OTHERS) for e in events):
-            self._look_again(group)
+        blocked = self._blocked.get(group_id)
+        if blocked is None:
+            self._blocked[group_id] = blocked = _Blocked()
+            self._look(group, blocked, type_of(group).members(group))
+        elif any(isinstance(event, _ASIDE) for event in events):
+            self._look(group, blocked, dict.fromkeys(_meant(events)), _came(events))
         else:
-            self._step(group, events)
+            self._step(group, blocked, events)
         raised = any(isinstance(event, EpochRaised) for event in events)
         if raised and type_of(group).awaits_target(group):
             self._one_by_one.begin(group_id)
@@ -103,35 +112,34 @@ class Hints:
         self._blocked.clear()
         self._one_by_one.end_all()
 
-    def _begin(self, group: Group[Any]) -> None:
-        """Tell all that can move towards a new target."""
-        moves = dict(_moves(group))
-        self._blocked[group.group_id] = _Blocked(moves.items())
-        self._tell(group, [each for each, move in moves.items() if _is_up(move)])
+    def _look(
+        self,
+        group: Group[Any],
+        blocked: _Blocked,
+        meant: Collection[MemberId],
+        came: Iterable[MemberId] = (),
+    ) -> None:
+        """Tell those that have another target if they can move, those that waited if they can take.
 
-    def _look_again(self, group: Group[Any]) -> None:
-        """Find out who waits now, and tell those who did and can take now."""
-        before = self._blocked.get(group.group_id)
-        if before is None:
-            self._begin(group)
-            return
-        moves = dict(_moves(group))
-        after = self._blocked[group.group_id] = _Blocked(moves.items())
-        freed = [each for each in before.by_member if each not in after.by_member]
-        self._tell_takers(group, freed)
+        All others of the group are as they were, and are not looked at. `came`: may wait from now
+        on; by their own heartbeat, which has an answer.
+        """
+        others = dict.fromkeys((*blocked.by_member, *came))
+        up = []
+        for member_id in (*meant, *(each for each in others if each not in meant)):
+            move = type_of(group).move(group, member_id)
+            blocked.note(member_id, move)
+            if _is_up(move) if member_id in meant else _can_take(move):
+                up.append(member_id)
+        self._tell(group, up)
 
-    def _step(self, group: Group[Any], events: Iterable[Event]) -> None:
-        """Tell who can take now what members have given up."""
-        blocked = self._blocked[group.group_id]
+    def _step(self, group: Group[Any], blocked: _Blocked, events: Iterable[Event]) -> None:
+        """Tell who can take all that is left, after what members have given up."""
         if blocked.by_place:
             freed = [blocked.free(place) for place in _freed(events)]
-            self._tell_takers(group, [each for each in freed if each is not None])
-
-    def _tell_takers(self, group: Group[Any], member_ids: Sequence[MemberId]) -> None:
-        """Tell those of these who can take all that is left: some may have, or may have to give."""
-        found = [(each, type_of(group).move(group, each)) for each in member_ids]
-        can_take = [each for each, move in found if move and _is_up(move) and not move.gives]
-        self._tell(group, can_take)
+            last = [each for each in freed if each is not None]
+            move = type_of(group).move
+            self._tell(group, [each for each in last if _can_take(move(group, each))])
 
     def _tell(self, group: Group[Any], member_ids: Sequence[MemberId]) -> None:
         carried = self._carriers.of(group.group_id)
@@ -140,18 +148,28 @@ class Hints:
             self._ask(group.group_id, told)
 
 
-def _moves(group: Group[Any]) -> Iterator[tuple[MemberId, Move]]:
-    """Yield what the members of a group have to do, if anything."""
-    own = type_of(group)
-    for member_id in own.members(group):
-        move = own.move(group, member_id)
-        if move is not None:
-            yield member_id, move
-
-
-def _is_up(move: Move) -> bool:
+def _is_up(move: Move | None) -> bool:
     """Return whether a member has to give something up, or can take all that it is to own."""
-    return not move.lets_go and (move.gives or not move.blocked)
+    return move is not None and not move.lets_go and (move.gives or not move.blocked)
+
+
+def _can_take(move: Move | None) -> bool:
+    """Return whether a member can take all that it is to own: it may have, or may have to give."""
+    return _is_up(move) and move is not None and not move.gives
+
+
+def _meant(events: Iterable[Event]) -> Iterator[MemberId]:
+    """Yield the members that are to own something else than before."""
+    for event in events:
+        if isinstance(event, TargetStored):
+            yield from (each.member_id for each in event.targets)
+
+
+def _came(events: Iterable[Event]) -> Iterator[MemberId]:
+    """Yield the members that took the place of others, and wait for what these waited for."""
+    for event in events:
+        if isinstance(event, StaticMemberReplaced):
+            yield from line_of(event).came(event)
 
 
 def _freed(events: Iterable[Event]) -> Iterator[TopicPartition]:

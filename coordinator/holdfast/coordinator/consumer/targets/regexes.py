@@ -59,8 +59,7 @@ def _is_for_a_stranger(draft: Draft, before: ConsumerBody, member_id: MemberId) 
         return False
     if was is not None and (was.profile.regex, was.principal) == (regex, member.principal):
         return False
-    users = (each for each in before.members.values() if each.profile.regex == regex)
-    return all(each.principal != member.principal for each in users)
+    return not _is_used_by(before, regex, member.principal)
 
 
 def _is_time(draft: Draft, before: ConsumerBody) -> bool:
@@ -113,11 +112,22 @@ def cut(draft: Draft, regex: str, principal: Principal) -> None:
     """
     body: ConsumerBody = draft.group.body
     found = body.regexes.get(regex)
-    if draft.state.access_mode != DENY or found is None or principal in _principals(body, regex):
+    if draft.state.access_mode != DENY or found is None or _is_used_by(body, regex, principal):
         return
     topics = _readable(draft, (principal,), found.topics)
     if topics != found.topics:
         draft.emit(RegexResolved(regex, topics, body.regexes_index), "P9")
+
+
+def _is_used_by(body: ConsumerBody, regex: str, principal: Principal) -> bool:
+    """Return whether a member of a principal has this expression; the first one that has ends it.
+
+    So only a principal that is new to the expression has all members looked at.
+    """
+    return any(
+        each.principal == principal and each.profile.regex == regex
+        for each in body.members.values()
+    )
 
 
 def _principals(body: ConsumerBody, regex: str) -> set[Principal]:

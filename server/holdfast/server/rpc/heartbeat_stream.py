@@ -117,23 +117,28 @@ class HeartbeatStreams:
         self, stream: Stream, batches: AsyncIterator[g.HeartbeatBatch], context: Context
     ) -> None:
         async for batch in batches:
-            answering = self._answer(stream, batch, context)
+            size = (
+                batch.ByteSize() if batch.consumer_requests else 0
+            )  # it takes as long as encoding
+            answering = self._answer(stream, batch, size, context)
             trace = self._traces.begin(_PATH, None) if self._traces else None
             answer = answering if trace is None else trace.follow(answering, status_named)
             await stream.put(await answer)
-            if batch.consumer_requests and batch.ByteSize() > SHORT_BYTES * _count(batch):
+            if size > SHORT_BYTES * _count(batch):
                 await self._pace.turn(context.peer())
         stream.close()
 
     async def _answer(
-        self, stream: Stream, batch: g.HeartbeatBatch, context: Context
+        self, stream: Stream, batch: g.HeartbeatBatch, size: int, context: Context
     ) -> g.HeartbeatBatchResponse:
-        """Answer a batch. Heartbeats that may say much are charged to their caller."""
+        """Answer a batch. Heartbeats that may say much are charged to their caller.
+
+        `size`: its bytes, if it has any of these.
+        """
         answering = self._batches.answer(stream, batch)
-        if not batch.consumer_requests:
+        if not size:
             return await answering
-        size, calls = batch.ByteSize(), _count(batch)
-        return await self._pace.timed(context.peer(), answering, size, calls)
+        return await self._pace.timed(context.peer(), answering, size, _count(batch))
 
     @property
     def waiting(self) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -13,6 +14,7 @@ from bench.consumer_members import Member, Tally, members, targets
 from bench.figures import Figure, least, median, most
 from bench.group import Members
 from bench.rig import Bench, Running, Watch, Work
+from bench.successors import successors
 from bench.talk import Line, read, served
 from holdfast.coordinator.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
 from holdfast.coordinator.consumer.assignors.spec import Target
@@ -26,20 +28,23 @@ REMOVED: Final = 100
 TOPICS: Final = 100
 PARTITIONS: Final = 10_000
 JOINED_TARGETS: Final = 50
-TURNS: Final = 3
+TURNS: Final = 5
 CONNECTIONS: Final = 50
 """Of the many: processes of twenty members each."""
 A_MESSAGE: Final = heartbeats.A_MESSAGE
+LIFE: Final = "01900000-0000-7000-8000-000000000001"
+_NUMBERS: Final = itertools.count(1)
 LOOK_S: Final = 0.2
 LOOKS_MAX: Final = 300
 
 
 async def consumer(bench: Bench) -> None:
-    """Groups of the heartbeat protocol: beats, one more, many fewer, many at once, assignors."""
+    """Groups of the heartbeat protocol: beats, one more, a successor, many, assignors."""
     assignors(bench)
     async with bench.cluster("consumer") as running:
         await _beats(bench, running)
         await _one_more(bench, running)
+        await successors(bench, running)
         await _many(bench, running)
 
 
@@ -52,19 +57,29 @@ async def _beats(bench: Bench, running: Running) -> None:
     await running.talk.create_topic("beats", bench.sizes.beating_members)
     async with running.talk.lines(bench.sizes.connections) as lines:
         await classic.form(lines)
-        requests = await _joined(lines, bench.sizes.beating_members)
-        found: dict[str, list[Work]] = {"classic": [], "consumer": []}
+        requests = await _joined(lines, "plain", bench.sizes.beating_members)
+        numbered = await _joined(lines, "numbered", bench.sizes.beating_members, LIFE)
+        found: dict[str, list[Work]] = {"classic": [], "consumer": [], "numbered": []}
         for _ in range(TURNS):
             found["classic"].append(await heartbeats.streams(bench, running, lines, classic))
             found["consumer"].append(await _streams(bench, running, lines, requests))
+            found["numbered"].append(await _streams(bench, running, lines, numbered))
     rates = {kind: [each.rate * A_MESSAGE for each in works] for kind, works in found.items()}
-    costs = {kind: min(map(_leaders_us, works)) for kind, works in found.items()}
+    costs = {kind: [_leaders_us(each) for each in works] for kind, works in found.items()}
     more: dict[str, object] = {"rates": rates, "leader_us": costs}
     best = max(rates["consumer"])
     bench.add(Figure("consumer", "plain heartbeats, shared streams", best, "a second", more=more))
     what = "plain heartbeats for the leader's time, against the classic protocol"
-    ratio = costs["classic"] / costs["consumer"]
-    bench.add(Figure("consumer", what, ratio, "times", least(0.9)))
+    bench.add(Figure("consumer", what, _ratio(costs, "consumer"), "times", least(0.9)))
+    what = "the same, numbered as `holdfast.client` does"
+    bench.add(Figure("consumer", what, _ratio(costs, "numbered"), "times"))
+
+
+def _ratio(costs: Mapping[str, Sequence[float]], kind: str) -> float:
+    """The ratio of what the classic protocol costs, turn by turn: the median."""
+    return median(
+        [classic / own for classic, own in zip(costs["classic"], costs[kind], strict=True)]
+    )
 
 
 def _leaders_us(work: Work) -> float:
@@ -72,18 +87,24 @@ def _leaders_us(work: Work) -> float:
     return work.spent.cost(len(work.times) * A_MESSAGE).leader_us
 
 
-async def _joined(lines: Sequence[Line], count: int) -> list[g.ConsumerGroupHeartbeatRequest]:
-    """Let members join, one partition each; the heartbeat of each, once it has all that it gets."""
+async def _joined(
+    lines: Sequence[Line], group_id: str, count: int, life: str = ""
+) -> list[g.ConsumerGroupHeartbeatRequest]:
+    """Let members join, one partition each; the heartbeat of each, once it has all that it gets.
+
+    `life`: of their processes, if they number their heartbeats.
+    """
     wants = g.ConsumerGroupTopicNames(names=["beats"])
     joins = [
         g.ConsumerGroupHeartbeatRequest(
-            group_id="consumers", member_id=f"m-{number:05}", rebalance_timeout_ms=60_000,
+            group_id=group_id, member_id=f"m-{number:05}", rebalance_timeout_ms=60_000,
             subscribed_topic_names=wants, topic_partitions=g.ConsumerGroupAssignment(),
         )
         for number in range(count)
     ]  # fmt: skip
     call = lines[0].group.HeartbeatStream()
     for _ in range(20):  # each says what it owns, until nobody is given anything else
+        _number(joins, life)
         await call.write(g.HeartbeatBatch(batch=1, consumer_requests=joins))
         message = await read(call)
         while message.pushes:
@@ -95,7 +116,15 @@ async def _joined(lines: Sequence[Line], count: int) -> list[g.ConsumerGroupHear
     await call.done_writing()
     for request in joins:
         request.ClearField("topic_partitions")
+    _number(joins, life)
     return joins
+
+
+def _number(requests: Iterable[g.ConsumerGroupHeartbeatRequest], life: str) -> None:
+    """Give heartbeats the next number of their process (S26), if they have any."""
+    number = next(_NUMBERS)
+    for request in requests if life else ():
+        request.holdfast.life, request.holdfast.beat = life, number
 
 
 def _next(
@@ -116,6 +145,7 @@ async def _streams(
 ) -> Work:
     """Each stream sends its next message when the last one is answered."""
     await served(lines[0].group.HeartbeatStream(iter(())))
+    life = requests[0].holdfast.life
     calls = [
         lines[number % len(lines)].group.HeartbeatStream() for number in range(heartbeats.STREAMS)
     ]
@@ -125,8 +155,9 @@ async def _streams(
     ]
 
     async def one(caller: int) -> None:
-        call = calls[caller]
-        await call.write(batches[caller % len(batches)])
+        call, batch = calls[caller], batches[caller % len(batches)]
+        _number(batch.consumer_requests, life)
+        await call.write(batch)
         for answer in (await read(call)).consumer_responses:
             if answer.error_code:
                 raise RuntimeError(f"a heartbeat that changes nothing was answered {answer}")

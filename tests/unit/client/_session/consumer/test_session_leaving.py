@@ -385,3 +385,20 @@ def test_n3_a_goodbye_says_for_how_long_the_place_is_kept(
     driver.returns()
 
     assert [each.holdfast.absence_ms for each in driver.sent] == [0, 0, absence_ms]
+
+
+def test_t17_nobody_says_for_how_long_a_program_will_hang() -> None:
+    """Others are to go on with its partitions as soon as its session is over."""
+    driver = working(instance_id="i-1", absence_ms=600_000)
+    beating_until(driver, driver.now + WORK_MS)
+
+    assert (driver.beat.member_epoch, driver.beat.holdfast.absence_ms) == (-2, 0)
+
+
+def test_t11_nobody_says_for_how_long_a_program_that_failed_is_away() -> None:
+    driver = Driver(make_settings(instance_id="i-1", absence_ms=600_000))
+    driver.joined(0)
+    driver.do("fail", HoldfastError("on_assigned has raised"))
+    driver.returns()
+
+    assert (driver.beat.member_epoch, driver.beat.holdfast.absence_ms) == (-2, 0)

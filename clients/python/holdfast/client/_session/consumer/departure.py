@@ -58,11 +58,19 @@ class Departure:
         stays = settings.instance_id is not None and self.goal is not Goal.LEAVE
         epoch = EPOCH_RELEASE if stays else EPOCH_LEAVE
         request = goodbye(settings, epoch, self._life.number(now_ms))
-        if stays and settings.absence_ms is not None:
+        if stays and settings.absence_ms is not None and self._is_planned:
             request.holdfast.absence_ms = settings.absence_ms
         limit_ms = settings.leave_timeout_ms
         self.until_ms = now_ms + limit_ms
         self._calls.send(Kind.LEAVE, request, min(timeout_ms, limit_ms), now_ms)
+
+    @property
+    def _is_planned(self) -> bool:
+        """Whether the user has asked for it, and so knows for how long.
+
+        Of a program that hangs, or has failed, nobody knows when it comes back.
+        """
+        return self.error is None and self.goal is not Goal.IDLE
 
     def repeats(self, sent: Sent, failure: Failure, now_ms: int) -> bool:
         """Send a goodbye again that nobody has answered, if that is harmless; return whether.

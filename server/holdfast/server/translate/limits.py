@@ -40,7 +40,10 @@ def life(extras: x.RequestExtras) -> str:
     """Return the life of a heartbeat's process (S26); raise CallFailed for half of a number."""
     if bool(extras.life) != bool(extras.beat):
         raise malformed("holdfast.life", "life and beat go together; send both, or neither")
-    return _uuid("holdfast.life", extras.life)
+    name = _uuid("holdfast.life", extras.life)
+    if name[:1] > "7":  # the next process of the instance has to find one above it
+        raise malformed("holdfast.life", f"the time of {name!r} is beyond the year 6400")
+    return name
 
 
 def beat(extras: x.RequestExtras) -> int:

@@ -308,7 +308,13 @@ def test_a_process_that_was_in_the_group_takes_no_other_life() -> None:
     assert {each.holdfast.life for each in driver.sent} == {driver.sent[0].holdfast.life}
 
 
-@pytest.mark.parametrize("told", [None, "", "no-life", "00000000-0000-7000-8000-000000000000"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        *(None, "", "no-life", "00000000-0000-7000-8000-000000000000"),
+        "7fffffff-ffff-7000-8000-000000000000",  # the service takes none above it
+    ],
+)
 def test_a_holder_without_a_higher_life_is_not_outbid(told: str | None) -> None:
     """It would go on so for ever, or take the place of a process that tells no life."""
     driver = Driver(make_settings(instance_id="i-1"))

@@ -302,6 +302,7 @@ def test_s26_a_late_heartbeat_is_refused_and_a_repeated_one_answered_again() -> 
         x.RequestExtras(life=LIFE),
         x.RequestExtras(beat=1),
         x.RequestExtras(life="no-uuid", beat=1),
+        x.RequestExtras(life="80000000-0000-7000-8000-000000000001", beat=1),
         x.RequestExtras(life=LIFE, beat=1 << 63),
     ],
 )

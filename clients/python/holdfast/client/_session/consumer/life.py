@@ -18,6 +18,8 @@ _LIFE: Final = re.compile(
     r"([0-9a-f]{8})-([0-9a-f]{4})(-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})"
 )
 """A UUIDv7: 48 bits of time in milliseconds, and the rest."""
+_LAST: Final = "7" + 11 * "f"
+"""The latest time that the service takes."""
 
 
 class Life:
@@ -53,5 +55,7 @@ class Life:
             return False
         high, low, rest = found.groups()
         later = f"{int(high + low, 16) + 1:012x}"
+        if later > _LAST:
+            return False
         self.name = f"{later[:8]}-{later[8:]}{rest}"
         return True

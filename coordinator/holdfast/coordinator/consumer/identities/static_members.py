@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import answers, sessions
-from holdfast.coordinator.consumer.identities import takeover
+from holdfast.coordinator.consumer.identities import identity, takeover
 from holdfast.coordinator.consumer.state import ConsumerGroup, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, JoinGroup
@@ -34,7 +34,9 @@ def may_join(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
         problem = f"member {command.member_id!r} is {known.instance_id!r}, and stays it"
         return InvalidRequest("instance_id", problem)  # K-H4
     if holder is not None:  # a full group takes an instance that returns: K-N20, K-N21
-        return takeover.may_take(draft, command, holder)
+        principal = command.caller.principal
+        stranger = identity.of_another(draft.state, group, command.instance_id, principal)
+        return stranger or takeover.may_take(draft, command, holder)
     return no_room(draft, command)  # K-M8, K-N22
 
 

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from holdfast.coordinator.model.access import DENY, administrator
+from holdfast.coordinator.model.commands import AlterAcls, Caller
 from holdfast.coordinator.model.events import StaticMemberReplaced
-from holdfast.coordinator.model.rejections import FencedInstanceId, UnreleasedInstanceId
+from holdfast.coordinator.model.rejections import (
+    FencedInstanceId,
+    InstanceForbidden,
+    UnreleasedInstanceId,
+)
 from unit.coordinator.consumer.talk import Talk, parts
 
 if TYPE_CHECKING:
@@ -110,6 +116,22 @@ def test_n11_who_tells_no_life_waits_and_is_waited_for(talk: Talk) -> None:
 
 def test_n11_the_place_of_another_principal_is_not_taken(talk: Talk) -> None:
     assert isinstance(joins(talk, "new", THIRD, principal="mallory").error, UnreleasedInstanceId)
+
+
+@pytest.mark.parametrize("life", ["", FIRST, SECOND, THIRD])
+@pytest.mark.parametrize("policy", ["newest", "after_session", "refuse"])
+def test_where_grants_decide_the_place_of_another_principal_is_refused_and_not_waited_for(
+    policy: str, life: str
+) -> None:
+    """ADR 30: an instance id belongs to its first principal, whatever life another one tells."""
+    talk = Talk(t=2)
+    joins(talk, "old", SECOND, principal="alice")
+    root = Caller(99, "root")
+    talk.send(AlterAcls(root, (administrator("root"),), (), DENY))
+    talk.set(consumer_takeover=policy)
+
+    assert isinstance(joins(talk, "new", life, principal="mallory").error, InstanceForbidden)
+    talk.core.check_replays()
 
 
 @pytest.mark.parametrize(("policy", "waited_for"), [("after_session", True), ("refuse", False)])

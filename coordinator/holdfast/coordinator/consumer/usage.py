@@ -23,7 +23,7 @@ HOLDING_BYTES: Final = 400
 """One topic of a member, with its target."""
 PARTITION_BYTES: Final = 250
 """One partition of a member: its grant, its place in the map of owners, and in the target."""
-MEMBER_ON_LOG: Final = 260
+MEMBER_ON_LOG: Final = 320
 """One member in a target, without its partitions: the longest id, tags and lengths."""
 
 

@@ -23,7 +23,10 @@ from holdfast.coordinator.model.rejections import (
 )
 
 ID_MAX: Final = 249
-"""The longest member id and instance id, in characters."""
+"""The longest member id, in bytes, and the longest instance id and rack, in characters."""
+CLASSIC_ID_MAX: Final = 292
+"""The longest member id of the classic protocol, in bytes: the service makes it of a client id of
+255 characters, a hyphen and a UUID."""
 REGEX_LENGTH_MAX: Final = 1_000
 """The longest regular expression, in characters."""
 _INSTANCE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -44,8 +47,8 @@ def of_heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | N
 
 def _of_ids(command: ConsumerGroupHeartbeat) -> InvalidRequest | None:
     """Check K-M1: what is said must not be empty."""
-    if not 1 <= len(command.member_id) <= ID_MAX:
-        return InvalidRequest("member_id", f"must have 1 to {ID_MAX} characters")
+    if not 1 <= len(command.member_id.encode()) <= ID_MAX:
+        return InvalidRequest("member_id", f"must have 1 to {ID_MAX} bytes")
     if command.instance_id is not None and not _is_instance_id(command.instance_id):
         allowed = f'1 to {ID_MAX} of letters, digits, ".", "_", "-", and not "." or ".."'
         problem = f"{command.instance_id[:40]!r} is not {allowed}"

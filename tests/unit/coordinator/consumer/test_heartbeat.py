@@ -187,6 +187,7 @@ def test_topics_are_looked_at_once_for_each_change_of_them(
         ("group_id", {"group_id": ""}),
         ("member_id", {"member_id": ""}),
         ("member_id", {"member_id": "m" * 250}),
+        ("member_id", {"member_id": "\u00e4" * 125}),
         ("instance_id", {"instance_id": ""}),
         ("instance_id", {"instance_id": "a b"}),
         ("rack_id", {"rack_id": ""}),

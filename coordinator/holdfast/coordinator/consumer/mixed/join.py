@@ -19,7 +19,7 @@ from holdfast.coordinator.consumer.targets import (
     target,
 )
 from holdfast.coordinator.consumer.targets.subscription import Change
-from holdfast.coordinator.consumer.validation import ID_MAX
+from holdfast.coordinator.consumer.validation import CLASSIC_ID_MAX
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import JoinGroup
 from holdfast.coordinator.model.ids import MemberId
@@ -55,8 +55,8 @@ def join(draft: Draft, command: JoinGroup) -> None:
 def _refusal(draft: Draft, command: JoinGroup) -> Rejection | None:
     """Say why this caller may not join; the order is Kafka's, who looks at the room first."""
     group: ConsumerGroup = draft.group
-    if len(command.member_id) > ID_MAX:
-        return InvalidRequest("member_id", f"must have at most {ID_MAX} characters")
+    if len(command.member_id.encode()) > CLASSIC_ID_MAX:
+        return InvalidRequest("member_id", f"must have at most {CLASSIC_ID_MAX} bytes")
     return (
         static_members.no_room(draft, command)
         or _unsupported(group, command)

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.coordinator.consumer import usage
+from holdfast.coordinator.consumer.validation import CLASSIC_ID_MAX
 from holdfast.coordinator.model.rejections import InvalidRequest
+from holdfast.v1 import events_pb2 as ev
 from unit.coordinator.consumer.talk import Talk
 
 if TYPE_CHECKING:
@@ -55,7 +58,7 @@ def test_a_target_for_all_members_fits_into_an_entry(talk: Talk) -> None:
     talk.grow(**{LONG: 2})
     error = talk.told(talk.joins("b", LONG)).error
     assert isinstance(error, InvalidRequest)
-    assert "952 bytes, allowed are 840" in error.problem
+    assert "1072 bytes, allowed are 960" in error.problem, "each member with 320 and 160 bytes"
 
 
 def test_a_topic_that_grew_too_large_gives_no_target(talk: Talk) -> None:
@@ -68,3 +71,11 @@ def test_a_topic_that_grew_too_large_gives_no_target(talk: Talk) -> None:
     assert (told.error, told.member_epoch, talk.group.state) == (None, 2, "Assigning")
     talk.set(assignment_bytes_max="1000")
     assert talk.told(talk.says("a", 2)).member_epoch == 3
+
+
+def test_s7_a_member_with_the_longest_id_has_the_bytes_that_it_is_reckoned_with() -> None:
+    """What was found to fit is written: else each heartbeat of the group would fail."""
+    longest = "c" * CLASSIC_ID_MAX
+    alone = ev.TargetStored(targets=[ev.MemberTarget(member_id=longest)])
+
+    assert alone.ByteSize() <= usage.MEMBER_ON_LOG

@@ -32,7 +32,7 @@ from holdfast.raft.wire import codec, greeting
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.config import cluster_file, node_config
 from holdfast.server.rpc.errors import CallFailed
-from holdfast.server.translate import admin, requests
+from holdfast.server.translate import admin, assignments, requests
 from holdfast.storage.codec import event_codec
 from holdfast.storage.disk import records
 from holdfast.storage.disk.folder import Folder
@@ -284,6 +284,7 @@ _REQUESTS: Final[dict[type[Message], Callable[[Any], object]]] = {
     g.HeartbeatBatch: lambda r: [
         _REQUESTS[type(one)](one) for one in (*r.requests, *r.consumer_requests)
     ],
+    g.InstallAssignmentRequest: lambda r: list(assignments.targets(r)),
     g.LeaveGroupRequest: lambda r: requests.leave_group(
         r, CALLER, tuple(requests.leaving(r.members))
     ),
@@ -295,8 +296,7 @@ _REQUESTS: Final[dict[type[Message], Callable[[Any], object]]] = {
     a.CreatePartitionsRequest: lambda r: admin.create_partitions(r, CALLER),
     a.DeleteTopicsRequest: lambda r: admin.delete_topics(r, CALLER),
     a.AlterSettingsRequest: lambda r: admin.alter_settings(r, CALLER),
-    log.ReadEventsRequest: str,
-    log.WatchRequest: str,
+    **dict.fromkeys((g.PrepareAssignmentRequest, log.ReadEventsRequest, log.WatchRequest), str),
     g.SessionRequest: lambda r: [_call(one) for one in r.calls],
 }
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.coordinator.classic.state import Member
-from holdfast.coordinator.consumer.state import ConsumerBody, Holding
+from holdfast.coordinator.consumer.state import Asked, ConsumerBody, Holding
 from holdfast.coordinator.consumer.state import Member as ConsumerMember
 from holdfast.coordinator.model.access import Acl, Revocation
 from holdfast.coordinator.model.consumer_events import (
+    AssignmentRequested,
     ConvertedMember,
     EpochRaised,
     GroupConverted,
@@ -39,6 +40,7 @@ from holdfast.coordinator.model.events import (
 from holdfast.coordinator.model.ids import Position, TopicPartitions
 from holdfast.coordinator.model.member_profile import (
     ClassicProfile,
+    ClientAssignor,
     ConsumerProfile,
     MemberProfile,
     Protocol,
@@ -60,6 +62,7 @@ SUBSCRIBED = ConsumerProfile(
     topics=("a", "b"),
     regex="foo-.*",
     server_assignor="range",
+    client_assignors=(ClientAssignor("own", 1, 300, 7, 2, b"\x00\xff"),),
 )
 SPOKEN = ClassicProfile(
     session_timeout_ms=45_000,
@@ -91,10 +94,15 @@ EVENTS: Final[tuple[Event, ...]] = (
     InstanceReleased("i-1", "m-1", beat=301, absence_ms=600_000),
     EpochRaised(epoch=7, cause="removed", digest=bytes(range(16)), predecessor_ms=45_000),
     RegexResolved(regex="foo-.*", topics=("foo-1", "foo-2"), newest_index=17),
+    AssignmentRequested(member_id="m-1", epoch=7, assignor="own", late="m-2"),
     TargetStored(
         epoch=7,
-        assignor="range",
-        targets=(MemberTarget("m-1", (OF_A, OF_B)), MemberTarget("m-2", ())),
+        assignor="own",
+        targets=(
+            MemberTarget("m-1", (OF_A, OF_B), version=300, metadata=b"\xff"),
+            MemberTarget("m-2", ()),
+        ),
+        installed_by="m-1",
     ),
     MemberAdvanced(
         member_id="m-1",
@@ -162,6 +170,9 @@ STATE: Final = (
                 predecessors_until_ms=1_700_000_045_000,
                 regexes_ms=1_700_000_000_000,
                 regexes_index=17,
+                client_assignor="own",
+                asked=Asked("m-1", 7, "own", overtaken=True),
+                late=("m-2", "m-1"),
             ),
             state="",  # never stored: it follows from the members
             generation=7,
@@ -206,5 +217,6 @@ STATE: Final = (
         ),
     ),
     StateItem(("h", "m-1"), MemberTarget("m-1", (OF_A, OF_B))),
+    StateItem(("h", "m-2"), MemberTarget("m-2", (), version=300, metadata=b"\xff")),
     StateItem(("h", "foo-.*"), ResolvedRegex("foo-.*", ("foo-1", "foo-2"))),
 )

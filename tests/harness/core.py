@@ -22,17 +22,14 @@ from holdfast.coordinator.kernel.apply import apply_entry, replay
 from holdfast.coordinator.kernel.decide import decide, group_of, on_leading
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.kernel.queries import newest_topic
-from holdfast.coordinator.model.commands import (
-    Command,
-    DeadlineFired,
-    InstallRegexes,
-    InstallTarget,
-)
+from holdfast.coordinator.model.commands import Command, DeadlineFired
 from holdfast.coordinator.model.consumer_events import MemberTarget, ResolvedRegex
 from holdfast.coordinator.model.effects import (
     Answer,
     ComputeTarget,
     Decision,
+    InstallRegexes,
+    InstallTarget,
     ResolveRegexes,
     settled,
 )

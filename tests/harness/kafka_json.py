@@ -46,6 +46,8 @@ ERROR_NAMES: Final[dict[type, str]] = {
     rejections.FencedMemberEpoch: "FENCED_MEMBER_EPOCH",
     rejections.PastHeartbeat: "FENCED_MEMBER_EPOCH",
     rejections.StaleMemberEpoch: "STALE_MEMBER_EPOCH",
+    rejections.NotChosen: "UNKNOWN_MEMBER_ID",
+    rejections.StaleAssignment: "STALE_MEMBER_EPOCH",
     rejections.UnreleasedInstanceId: "UNRELEASED_INSTANCE_ID",
     rejections.UnsupportedAssignor: "UNSUPPORTED_ASSIGNOR",
     rejections.InvalidRegularExpression: "INVALID_REGULAR_EXPRESSION",

@@ -47,6 +47,18 @@ def _consumer_beat(name: str, topic: str = "") -> g.ConsumerGroupHeartbeatReques
     return beat
 
 
+def _prepare(name: str, member_id: str = "nobody") -> g.PrepareAssignmentRequest:
+    """What an assignor needs; `m` is the chosen member of the groups that want a topic."""
+    return g.PrepareAssignmentRequest(group_id=name, member_id=member_id)
+
+
+def _install(name: str, topic: str = OWN_TOPIC) -> g.InstallAssignmentRequest:
+    """A target of a member that the group does not have."""
+    places = [g.ConsumerGroupTopicPartitions(topic=topic, partitions=[0])]
+    members = [g.InstallAssignmentRequestMember(member_id="m", topic_partitions=places)]
+    return g.InstallAssignmentRequest(group_id=name, member_id="nobody", members=members)
+
+
 def _leave(name: str) -> g.LeaveGroupRequest:
     members = [g.LeaveGroupRequestMember(member_id="nobody")]
     return g.LeaveGroupRequest(group_id=name, members=members)
@@ -91,6 +103,10 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     ),
     "GroupService.ConsumerGroupHeartbeat": _consumer_beat,
     "GroupService.ConsumerGroupHeartbeat/topic": lambda name: _consumer_beat(OWN_GROUP, name),
+    "GroupService.PrepareAssignment": _prepare,
+    "GroupService.PrepareAssignment/topic": lambda name: _prepare(f"{WANTS}{name}", "m"),
+    "GroupService.InstallAssignment": _install,
+    "GroupService.InstallAssignment/topic": lambda name: _install(OWN_GROUP, name),
     "GroupService.LeaveGroup": _leave,
     "GroupService.FindCoordinator": lambda name: g.FindCoordinatorRequest(coordinator_keys=[name]),
     "GroupService.Session/join": lambda name: _session("join", _join(name)),

@@ -19,7 +19,11 @@ from google.protobuf import json_format
 
 from harness.issuer import Issuer, token_settings
 from holdfast.coordinator.model.access import Acl, Revocation, administrator
-from holdfast.coordinator.model.consumer_events import MemberSubscribed
+from holdfast.coordinator.model.consumer_events import (
+    AssignmentRequested,
+    EpochRaised,
+    MemberSubscribed,
+)
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
@@ -32,7 +36,7 @@ from holdfast.coordinator.model.events import (
     TopicsCreated,
     TopicSize,
 )
-from holdfast.coordinator.model.member_profile import ConsumerProfile
+from holdfast.coordinator.model.member_profile import ClientAssignor, ConsumerProfile
 from holdfast.raft.fingerprints import fingerprints_in
 from holdfast.server.security import certificates
 from holdfast.server.security.token_keys import keys_in
@@ -67,7 +71,8 @@ NAMES: Final = {
 }
 """By kind: a caller's own thing; a foreign one; and a foreign one that does not exist."""
 WANTS: Final = "wants-"
-"""Before a topic: the group whose member wants it, read by all who have a role on topics."""
+"""Before a topic: the group whose member wants it, and whose members all may be who have a role on
+topics."""
 REFUSALS: Final = frozenset({29, 30, 31})
 SECONDS: Final = 20.0
 _STUBS: Final[tuple[Any, ...]] = (
@@ -158,7 +163,7 @@ def grants() -> tuple[Acl, ...]:
         made.append(Acl(principal("topic", role), "operator", "group", "own*"))
         made.append(Acl(principal("group", role), "reader", "topic", "own*"))
     made.append(Acl(principal("topic", "none"), "operator", "group", "own*"))
-    made += [Acl(principal("topic", role), "reader", "group", f"{WANTS}*") for role in ROLES]
+    made += [Acl(principal("topic", role), "member", "group", f"{WANTS}*") for role in ROLES]
     return tuple(made)
 
 
@@ -187,7 +192,9 @@ async def world(folder: Path, mode: str = "deny") -> AsyncIterator[World]:
                 f"{kind}-g", GroupCreated(), OffsetsCommitted((offset,)), opened, joined
             )
         for topic in NAMES["topic"]:
-            node.replica.slip_in(f"{WANTS}{topic}", GroupCreated("consumer"), _wanting(topic))
+            wanting = (_wanting(topic), EpochRaised(2, "joined", b""))
+            asked = AssignmentRequested("m", 2, _ASSIGNOR.name)
+            node.replica.slip_in(f"{WANTS}{topic}", GroupCreated("consumer"), *wanting, asked)
         made = World(node, authority, folder, issuer)
         try:
             yield made
@@ -196,8 +203,15 @@ async def world(folder: Path, mode: str = "deny") -> AsyncIterator[World]:
 
 
 def _wanting(topic: str) -> MemberSubscribed:
-    """The first join of a member that wants a topic, whether there is one or not."""
-    return MemberSubscribed("m", None, ConsumerProfile(topics=(topic,)), joined=True)
+    """The first join of a member that wants a topic, whether there is one or not.
+
+    It can run an assignor, so it may ask for all that such a one needs.
+    """
+    profile = ConsumerProfile(topics=(topic,), client_assignors=(_ASSIGNOR,))
+    return MemberSubscribed("m", None, profile, joined=True)
+
+
+_ASSIGNOR: Final = ClientAssignor("own", 0, 0, 0, 0, b"")
 
 
 async def call(channel: grpc.aio.Channel, cell: str, request: Message, token: str = "") -> Outcome:

@@ -159,6 +159,7 @@ class Call:
             lambda raw: line.to_client(self._arrived, raw),
             lambda status: line.to_client(self._end, status),
         )
+        self._says(line, self._request)
         raw = None if self._request is None else self._method.encode(self._request)
         self._metadata = metadata
         if self._passes(self._request):
@@ -174,6 +175,8 @@ class Call:
             return
         self._begun.set()
         message = self._method.decode(raw)
+        if self._line is not None and self._line.client.assigner is not None:
+            self._line.client.assigner.hears(self._line, message)
         self._parts.arrived(self._number, self._request, message, unary=self._unary)
         if self._unary:
             self._response = message
@@ -227,12 +230,18 @@ class Call:
         """Send a request of a stream."""
         if self._done.done() or self._line is None:
             raise asyncio.InvalidStateError("the call has ended")
+        self._says(self._line, message)
         self._parts.wrote(message)
         if isinstance(message, group_pb2.SessionRequest):
             message = self._meddled(message)
         elif not self._whole(message):
             return
         self._line.to_server(self.at_server.put, self._method.encode(message))
+
+    @staticmethod
+    def _says(line: Line, request: Any) -> None:  # noqa: ANN401 - any request
+        if request is not None and line.client.assigner is not None:
+            line.client.assigner.says(request)
 
     def _passes(self, request: Any) -> bool:  # noqa: ANN401 - any request
         net = self._line.net if self._line is not None else None

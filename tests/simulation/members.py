@@ -15,6 +15,8 @@ from holdfast.chaos.history import happenings as h
 from holdfast.client._session.session_io import Stage
 from holdfast.client.aio import Member
 from holdfast.client.errors import Fenced, HoldfastError, OutcomeUnknown
+from simulation.computing import Assigner
+from simulation.populations import COMPUTING
 from simulation.process import running
 
 if TYPE_CHECKING:
@@ -95,6 +97,8 @@ class SimMember:
         self._writing: set[asyncio.Future[None]] = set()
         self.error: BaseException | None = None
         process.on_turn = self._look
+        if plan.population.kind == COMPUTING:
+            process.assigner = self._assigner()
         process.on_death.append(self._died)
         process.start(self._life())
 
@@ -127,6 +131,13 @@ class SimMember:
     def phase(self) -> str:
         """Where its session stands, for people."""
         return self._member._session.phase_name if self._member else "new"
+
+    def _assigner(self) -> Assigner:
+        plan = self.plan
+        return Assigner(
+            *(self.process, plan.group, plan.instance_id, plan.rebalance_ms / 1000, self._random),
+            lambda: self._recorder.now_us >= plan.population.calm_us,
+        )
 
     # --- life ---
 

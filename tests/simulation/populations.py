@@ -24,12 +24,15 @@ COOPERATIVE: Final = "cooperative"
 STATIC: Final = "consumer-static"
 DYNAMIC: Final = "consumer-dynamic"
 """Of the heartbeat protocol: all members have an instance id, or none has."""
+COMPUTING: Final = "consumer-computing"
+"""Of the heartbeat protocol; its members run an assignor of their own (KIP-848)."""
 MIXED: Final = "mixed"
 """Two slots of each protocol. It may become a classic group now and then, as members go."""
 CONVERTING: Final = "converting"
 """All slots are rolled from the classic protocol to the other one, and back, under load."""
 
-KINDS: Final = (CLASSIC, COOPERATIVE, STATIC, DYNAMIC, MIXED, CONVERTING)
+_DRAWN: Final = (CLASSIC, COOPERATIVE, STATIC, DYNAMIC, MIXED, CONVERTING)
+KINDS: Final = (*_DRAWN, COMPUTING)
 OF_OLDER: Final = (CLASSIC, COOPERATIVE, MIXED, CONVERTING)
 """Kinds for nodes of two versions, the older of which have not the heartbeat protocol: what asks
 for it is refused until the upgrade has ended, and the group goes on without."""
@@ -42,7 +45,11 @@ ASSIGNORS: Final = ("", "", "uniform", "range")
 def drawn(seed: int, *, mixed_versions: bool) -> tuple[str, ...]:
     """Draw the kinds of a seed's groups."""
     random = Random(f"{seed} populations")
-    return tuple(random.sample(OF_OLDER if mixed_versions else KINDS, GROUPS))
+    found = random.sample(OF_OLDER if mixed_versions else _DRAWN, GROUPS)
+    whole = [each for each in found if each in {STATIC, DYNAMIC}]
+    if whole and random.random() < 0.5:
+        found[found.index(whole[0])] = COMPUTING
+    return tuple(found)
 
 
 def has_heartbeats(kinds: Sequence[str]) -> bool:
@@ -64,6 +71,8 @@ class Population:
         """When its members begin to be rolled to the other protocol."""
         if kind == CONVERTING:
             self.rolls_us = (round(first_s * US), round(second_s * US))
+        self.calm_us = round(ends_s * US)
+        """From then on there are no faults any more."""
         self.server_assignor = random.choice(ASSIGNORS)
         self.by_pattern = kind == DYNAMIC and random.random() < 0.5
         """Its members want their topic by a regular expression."""
@@ -82,4 +91,4 @@ class Population:
         if self.kind == MIXED:
             return slot % 2 == 0
         rolled = sum(at_us <= now_us for at_us in self.rolls_us)
-        return self.kind in {STATIC, DYNAMIC} or rolled % 2 == 1
+        return self.kind in {STATIC, DYNAMIC, COMPUTING} or rolled % 2 == 1

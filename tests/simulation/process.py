@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from random import Random
 
+    from simulation.computing import Assigner
     from simulation.schedule import Planned, Schedule
 
 BOOTED_AT_S: Final = 1000.0
@@ -79,6 +80,8 @@ class Process:
         self.died_at_us: int | None = None
         self.loop = ProcessLoop(self)  # type: ignore[abstract]  # what nobody calls is left out
         self.on_turn: Callable[[], None] = lambda: None
+        self.assigner: Assigner | None = None
+        """What runs an assignor for the member in this process, if that does so itself."""
         self.on_resume: list[Callable[[], None]] = []
         self.on_death: list[Callable[[], None]] = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from simulation.populations import (
+    COMPUTING,
     CONVERTING,
     DYNAMIC,
     KINDS,
@@ -34,7 +35,7 @@ def test_nodes_of_two_versions_have_no_group_of_the_newer_protocol_alone() -> No
     found = {kind for seed in SEEDS for kind in drawn(seed, mixed_versions=True)}
 
     assert found == set(OF_OLDER)
-    assert found.isdisjoint({STATIC, DYNAMIC})
+    assert found.isdisjoint({STATIC, DYNAMIC, COMPUTING})
 
 
 def test_a_converting_group_is_rolled_there_and_back() -> None:
@@ -55,10 +56,11 @@ def test_half_of_a_mixed_group_speaks_each_protocol() -> None:
 
 
 def test_static_and_dynamic_groups_are_of_the_heartbeat_protocol_whole() -> None:
-    for kind, static in ((STATIC, True), (DYNAMIC, False)):
+    for kind, static in ((STATIC, True), (DYNAMIC, False), (COMPUTING, None)):
         group = Population(kind, 7, "g", FAULT_S)
 
-        assert all(group.is_static(Random(seed)) is static for seed in SEEDS)
+        found = {group.is_static(Random(seed)) for seed in SEEDS}
+        assert found == ({True, False} if static is None else {static})
         assert all(group.speaks_heartbeats(slot, 0) for slot in (1, 2, 3, 4))
 
 

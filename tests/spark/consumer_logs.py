@@ -9,6 +9,7 @@ from typing import Any
 from conformance.in_process import InProcess
 from conformance.replayer import replay
 from holdfast.coordinator.model.consumer_events import (
+    AssignmentRequested,
     EpochRaised,
     MemberAdvanced,
     MemberSubscribed,
@@ -86,6 +87,7 @@ def eventful_consumer_log() -> EventLog:
     _restarts(log)
     _expressions(log)
     _a_second_life(log)
+    _computed_by_a_member(log)
     return log
 
 
@@ -114,6 +116,16 @@ def _expressions(log: EventLog) -> None:
     log.entry("r", subscribed("n", regex="u.*", joined=False), raised(4, "subscription"))
     log.entry("r", RegexResolved("u.*", *found))
     log.entry("r", subscribed("o", regex="t.*"), raised(5))
+
+
+def _computed_by_a_member(log: EventLog) -> None:
+    """KIP-848: a choice changes nothing of who owns what; a target of a member counts as any."""
+    log.entry("own", BORN, subscribed("m"), raised(2), AssignmentRequested("m", 2, "own"))
+    log.entry("own", subscribed("n"), raised(3), AssignmentRequested("n", 3, "own", late="m"))
+    said = (MemberTarget("m", some((0,)), 1, b"m"), MemberTarget("n", (), 1, b"n"))
+    log.entry("own", TargetStored(3, "own", said, installed_by="n"))
+    log.entry("own", advanced("m", 3, granted=(0,)))
+    log.entry("own", advanced("n", 3))
 
 
 def _a_second_life(log: EventLog) -> None:

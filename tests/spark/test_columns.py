@@ -51,6 +51,7 @@ def test_s22_a_segment_of_an_earlier_version_says_what_its_records_say(tmp_path:
         ("GroupCreated", {"group_type"}),
         ("MemberSubscribed", {"member_id", "instance_id", "joined", "topics", "regex"}),
         ("EpochRaised", {"epoch"}),
+        ("AssignmentRequested", {"member_id", "epoch"}),
         ("TargetStored", {"epoch", "targets"}),
         (
             "MemberAdvanced",

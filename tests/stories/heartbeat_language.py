@@ -6,13 +6,18 @@
     beat a [owned=t0,t1] [epoch=3] [topics=…] [regex=…] [assignor=…] [rack=…] [timeout=1s]
     … [no=4] [life=2]          of join, beat, leave, stop: the fourth heartbeat of the second life
     leave a    stop a [for=10m]   for good (-1), or so that its place is kept (-2), so long
+    … [client=own[:1-3[:2[:meta[:reason]]]]]    of join and beat: the assignors that it can run
+    prepare a [epoch=2]        asks for what its assignor needs
+    install a group=3 a=t0,t1 b=t2[:meta[@2]] [epoch=2] [request=r]    hands a target in
     commit a t0=7 [epoch=2]
     remove …    advance …    fail-over    set …    sweep     as in the other stories
     show                       the group, its members, and the owner of each partition
 
 `a` is a process and its member id. `t0` is partition 0 of topic `t`. Without `owned`, a beat does
 not say what it owns; `owned=` says that it owns nothing. Without `epoch`, it has the last one that
-it was told.
+it was told. `own:1-3:2:meta:4` is the assignor `own` of which versions 1 to 3 are understood, with
+metadata of version 2 and reason 4; `own` alone has version 0 alone, and says nothing. An answer
+that says `computes` says should_compute.
 """
 
 from __future__ import annotations
@@ -28,8 +33,10 @@ from holdfast.coordinator.model.commands import (
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
+    InstallAssignment,
 )
 from holdfast.coordinator.model.consumer_events import MemberTarget
+from holdfast.coordinator.model.described import PreparedAssignment, PreparedMember
 from holdfast.coordinator.model.events import (
     Event,
     LevelRaised,
@@ -40,7 +47,8 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import TopicPartitions
-from holdfast.coordinator.model.replies import ConsumerHeartbeatReply, OffsetsReply
+from holdfast.coordinator.model.member_profile import ClientAssignor
+from holdfast.coordinator.model.replies import ConsumerHeartbeatReply, DoneReply, OffsetsReply
 from stories.language import GROUP, Teller, milliseconds, tell_reply, words
 
 if TYPE_CHECKING:
@@ -101,6 +109,7 @@ class HeartbeatTeller(Teller):
             topics=words(options["topics"]) if "topics" in options else None,
             regex=options.get("regex"),
             server_assignor=options.get("assignor"),
+            client_assignors=_assignors(options["client"]) if "client" in options else None,
             owned=_places(words(options["owned"])) if "owned" in options else None,
             life=f"life-{options.get('life', '1')}" if "no" in options else "",
             beat=int(options.get("no", 0)),
@@ -119,6 +128,24 @@ class HeartbeatTeller(Teller):
 
     def _stop(self, name: str, options: dict[str, str]) -> list[str]:
         return self._beat(name, {"epoch": "-2", **options}, "stop")
+
+    def _prepare(self, name: str, options: dict[str, str]) -> list[str]:
+        epoch = int(options.get("epoch", self._epochs.get(name, 0)))
+        found = queries.prepare_assignment(self.core.state, GROUP, name, epoch, "")
+        if not isinstance(found, PreparedAssignment):
+            return [f"{name} prepare: {ERROR_NAMES[type(found)]}"]
+        topics = ",".join(f"{topic}:{size}" for topic, size in found.topics)
+        head = f"group={found.group_epoch} {found.assignor} version={found.version} topics={topics}"
+        return [f"{name} prepare: NONE {head}", *map(_tell_prepared, found.members)]
+
+    def _install(self, name: str, options: dict[str, str]) -> list[str]:
+        epoch = int(options.pop("epoch", self._epochs.get(name, 0)))
+        group, request = int(options.pop("group")), options.pop("request", "")
+        targets = tuple(_target(*each) for each in options.items())
+        caller = self._caller(name, "install", request)
+        return self._tell(
+            self.core.submit(InstallAssignment(caller, GROUP, name, epoch, group, targets))
+        )
 
     def _commit(self, name: str, options: dict[str, str]) -> list[str]:
         epoch = int(options.pop("epoch", self._epochs.get(name, -1)))
@@ -183,12 +210,44 @@ def _places(texts: Iterable[str]) -> tuple[TopicPartitions, ...]:
     return tuple(TopicPartitions(topic, tuple(numbers)) for topic, numbers in found.items())
 
 
+def _assignors(text: str) -> tuple[ClientAssignor, ...]:
+    return tuple(_assignor(*each.split(":")) for each in words(text))
+
+
+def _assignor(
+    name: str, versions: str = "0-0", version: str = "", metadata: str = "", reason: str = "0"
+) -> ClientAssignor:
+    least, most = map(int, versions.split("-"))
+    said = metadata.encode()
+    return ClientAssignor(name, least, most, int(reason), int(version or least), said)
+
+
+def _target(member_id: str, text: str) -> MemberTarget:
+    """`t0,t1:meta@2` are two partitions, and what is said beside them, in version 2; else in 1."""
+    places, _, said = text.partition(":")
+    metadata, _, version = said.partition("@")
+    number = int(version or "1") if metadata else 0
+    return MemberTarget(member_id, _places(words(places)), number, metadata.encode())
+
+
+def _tell_prepared(member: PreparedMember) -> str:
+    said = member.assignor
+    told = f"  {member.member_id} epoch={member.member_epoch} wants {','.join(member.topics)}"
+    if said.metadata:
+        told += f", says {said.metadata.decode()} in version {said.version}"
+    return f"{told}, had {_listed(member.target)}"
+
+
 def _listed(given: Iterable[TopicPartitions]) -> str:
     return ",".join(f"{t}{number}" for t, numbers in given for number in numbers) or "nothing"
 
 
 def _targets(targets: tuple[MemberTarget, ...]) -> str:
-    return "; ".join(f"{each.member_id}: {_listed(each.partitions)}" for each in targets)
+    return "; ".join(
+        f"{each.member_id}: {_listed(each.partitions)}"
+        + (f" {each.metadata.decode()}" if each.metadata else "")
+        for each in targets
+    )
 
 
 def _tell_event(event: Event) -> str:
@@ -220,6 +279,8 @@ def _tell_reply(reply: Reply) -> str:
     """An answer in short: the code, and what the caller has to know."""
     if isinstance(reply, OffsetsReply):
         return " ".join(ERROR_NAMES[type(each.error)] for each in reply.partitions)
+    if isinstance(reply, DoneReply):
+        return ERROR_NAMES[type(reply.error)]
     if not isinstance(reply, ConsumerHeartbeatReply):
         return tell_reply(reply)
     if reply.error is not None:
@@ -230,4 +291,8 @@ def _tell_reply(reply: Reply) -> str:
         tokens = ",".join(dict.fromkeys(str(p.fencing_token) for p in reply.assignment))
         told += f" owns {_listed(owned)}" + (f" tokens={tokens}" if tokens else "")
     wait_ms = reply.grant.predecessor_ms
-    return told + (f" predecessor={wait_ms}ms" if wait_ms else "")
+    told += f" predecessor={wait_ms}ms" if wait_ms else ""
+    if reply.assigned is not None:
+        heard = f"{reply.assigned.metadata.decode() or 'nothing'} of"
+        told += f" hears {heard} {reply.assigned.assignor or 'no member'}"
+    return told + (" computes" if reply.should_compute else "")

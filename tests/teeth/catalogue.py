@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LAYERS: Final = (
     *("engine", "nodes", "peers", "journal", "history", "core", "consumer"),
-    *("conversion", "targets", "order", "server", "pushes", "client"),
+    *("conversion", "targets", "client_side", "order", "server", "pushes", "client"),
 )
 RULE: Final = re.compile(r"[SID]\d+(?: [a-f])?|FAULT-\d+")
 """A safety rule, an invariant, a defect of the stock engine that the overlay closes, or a fault."""

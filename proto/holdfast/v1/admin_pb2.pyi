@@ -557,6 +557,7 @@ class ConsumerGroupDescribedMemberExtras(_message.Message):
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     REBALANCE_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
+    SHOULD_COMPUTE_FIELD_NUMBER: _builtins.int
     state: _builtins.str
     """"stable", "unrevoked" (it has to give partitions up) or "unreleased" (it waits for partitions of others)."""
     released: _builtins.bool
@@ -567,6 +568,8 @@ class ConsumerGroupDescribedMemberExtras(_message.Message):
     """How long it may take to give partitions up."""
     server_assignor: _builtins.str
     """The assignor that it would have; empty: none."""
+    should_compute: _builtins.bool
+    """It is the one to compute the target, by an assignor of its own."""
     @_builtins.property
     def revoking(self) -> _group_pb2.ConsumerGroupAssignment:
         """What it has been asked to give up and still may own."""
@@ -585,10 +588,11 @@ class ConsumerGroupDescribedMemberExtras(_message.Message):
         principal: _builtins.str = ...,
         rebalance_timeout_ms: _builtins.int = ...,
         server_assignor: _builtins.str = ...,
+        should_compute: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["revoking", b"revoking"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["partition_tokens", b"partition_tokens", "principal", b"principal", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "revoking", b"revoking", "server_assignor", b"server_assignor", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partition_tokens", b"partition_tokens", "principal", b"principal", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "revoking", b"revoking", "server_assignor", b"server_assignor", "should_compute", b"should_compute", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

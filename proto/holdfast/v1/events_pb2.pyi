@@ -144,6 +144,7 @@ class Event(_message.Message):
     TARGET_STORED_FIELD_NUMBER: _builtins.int
     MEMBER_ADVANCED_FIELD_NUMBER: _builtins.int
     GROUP_CONVERTED_FIELD_NUMBER: _builtins.int
+    ASSIGNMENT_REQUESTED_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
     """Id of the rule that decided it, for example "B3" or "S12"."""
     command: _builtins.str
@@ -296,6 +297,10 @@ class Event(_message.Message):
     def group_converted(self) -> Global___GroupConverted:
         """The group goes on under another protocol; level 2."""
 
+    @_builtins.property
+    def assignment_requested(self) -> Global___AssignmentRequested:
+        """A member is to compute the target; level 2."""
+
     def __init__(
         self,
         *,
@@ -339,12 +344,13 @@ class Event(_message.Message):
         target_stored: Global___TargetStored | None = ...,
         member_advanced: Global___MemberAdvanced | None = ...,
         group_converted: Global___GroupConverted | None = ...,
+        assignment_requested: Global___AssignmentRequested | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_converted", b"group_converted", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_requested", b"assignment_requested", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_converted", b"group_converted", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_converted", b"group_converted", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_id", b"request_id", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_requested", b"assignment_requested", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "epoch_raised", b"epoch_raised", "generation_started", b"generation_started", "group_converted", b"group_converted", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_advanced", b"member_advanced", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_subscribed", b"member_subscribed", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "regex_resolved", b"regex_resolved", "request_id", b"request_id", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "target_stored", b"target_stored", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "acls_changed", "access_mode_changed", "revocations_changed", "recovery_number_raised", "history_cut", "backup_verified", "member_subscribed", "epoch_raised", "regex_resolved", "target_stored", "member_advanced", "group_converted"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "acls_changed", "access_mode_changed", "revocations_changed", "recovery_number_raised", "history_cut", "backup_verified", "member_subscribed", "epoch_raised", "regex_resolved", "target_stored", "member_advanced", "group_converted", "assignment_requested"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -1635,8 +1641,14 @@ class MemberTarget(_message.Message):
 
     MEMBER_ID_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """The member."""
+    version: _builtins.int
+    """The version that `metadata` is of."""
+    metadata: _builtins.bytes
+    """What an assignor that ran in a member says to this one beside that."""
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicPartitions]:
         """By topic."""
@@ -1646,10 +1658,12 @@ class MemberTarget(_message.Message):
         *,
         member_id: _builtins.str = ...,
         partitions: _abc.Iterable[Global___TopicPartitions] | None = ...,
+        version: _builtins.int = ...,
+        metadata: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["member_id", b"member_id", "partitions", b"partitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["member_id", b"member_id", "metadata", b"metadata", "partitions", b"partitions", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1675,6 +1689,7 @@ class MemberSubscribed(_message.Message):
     LIFE_FIELD_NUMBER: _builtins.int
     BEAT_FIELD_NUMBER: _builtins.int
     SESSION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    CLIENT_ASSIGNORS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -1707,6 +1722,10 @@ class MemberSubscribed(_message.Message):
     def classic(self) -> Global___ClassicProfile:
         """Set if it speaks the classic protocol: what it says there."""
 
+    @_builtins.property
+    def client_assignors(self) -> _containers.RepeatedCompositeFieldContainer[_extras_pb2.ClientAssignor]:
+        """The assignors that it can run itself, the most wanted first."""
+
     def __init__(
         self,
         *,
@@ -1724,10 +1743,11 @@ class MemberSubscribed(_message.Message):
         life: _builtins.str = ...,
         beat: _builtins.int = ...,
         session_timeout_ms: _builtins.int = ...,
+        client_assignors: _abc.Iterable[_extras_pb2.ClientAssignor] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "instance_id", b"instance_id", "joined", b"joined", "life", b"life", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "beat", b"beat", "classic", b"classic", "client_assignors", b"client_assignors", "client_host", b"client_host", "client_id", b"client_id", "instance_id", b"instance_id", "joined", b"joined", "life", b"life", "member_id", b"member_id", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
@@ -1839,6 +1859,40 @@ class RegexResolved(_message.Message):
 Global___RegexResolved: _TypeAlias = RegexResolved  # noqa: Y015
 
 @_typing.final
+class AssignmentRequested(_message.Message):
+    """A member is to compute the target, by the assignor that all members share. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    ASSIGNOR_FIELD_NUMBER: _builtins.int
+    LATE_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """Who was chosen."""
+    epoch: _builtins.int
+    """The group epoch for which it was chosen."""
+    assignor: _builtins.str
+    """The assignor."""
+    late: _builtins.str
+    """The member that was chosen before and has not installed a target in time; empty: none."""
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        assignor: _builtins.str = ...,
+        late: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "epoch", b"epoch", "late", b"late", "member_id", b"member_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AssignmentRequested: _TypeAlias = AssignmentRequested  # noqa: Y015
+
+@_typing.final
 class TargetStored(_message.Message):
     """What each member is to own. Of level 2."""
 
@@ -1847,10 +1901,13 @@ class TargetStored(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     ASSIGNOR_FIELD_NUMBER: _builtins.int
     TARGETS_FIELD_NUMBER: _builtins.int
+    INSTALLED_BY_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The group epoch that it answers."""
     assignor: _builtins.str
     """The assignor that computed it."""
+    installed_by: _builtins.str
+    """The member whose assignor has computed it; empty: one of the service's has."""
     @_builtins.property
     def targets(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemberTarget]:
         """Of the members whose target is another one than before."""
@@ -1861,10 +1918,11 @@ class TargetStored(_message.Message):
         epoch: _builtins.int = ...,
         assignor: _builtins.str = ...,
         targets: _abc.Iterable[Global___MemberTarget] | None = ...,
+        installed_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "epoch", b"epoch", "targets", b"targets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "epoch", b"epoch", "installed_by", b"installed_by", "targets", b"targets"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -51,6 +51,104 @@ class Position(_message.Message):
 Global___Position: _TypeAlias = Position  # noqa: Y015
 
 @_typing.final
+class ClientAssignor(_message.Message):
+    """An assignor that a member of the heartbeat protocol can run itself (KIP-848)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    MINIMUM_VERSION_FIELD_NUMBER: _builtins.int
+    MAXIMUM_VERSION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name, at most 255 bytes; no other of the member has it."""
+    minimum_version: _builtins.int
+    """The oldest version of its metadata that this member understands, at least 0."""
+    maximum_version: _builtins.int
+    """The newest one, not below the oldest."""
+    reason: _builtins.int
+    """Why this member wants another target, by the assignor's own numbers; 0: it does not. A new number other than 0 asks
+    for one.
+    """
+    version: _builtins.int
+    """The version that its metadata is of, one of those that it understands."""
+    metadata: _builtins.bytes
+    """What the assignor needs to know of this member."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        minimum_version: _builtins.int = ...,
+        maximum_version: _builtins.int = ...,
+        reason: _builtins.int = ...,
+        version: _builtins.int = ...,
+        metadata: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["maximum_version", b"maximum_version", "metadata", b"metadata", "minimum_version", b"minimum_version", "name", b"name", "reason", b"reason", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClientAssignor: _TypeAlias = ClientAssignor  # noqa: Y015
+
+@_typing.final
+class ClientAssignors(_message.Message):
+    """The assignors that a member can run, the most wanted first. Unset (unchanged) and empty (none) are different."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ASSIGNORS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def assignors(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClientAssignor]:
+        """At most 16."""
+
+    def __init__(
+        self,
+        *,
+        assignors: _abc.Iterable[Global___ClientAssignor] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignors", b"assignors"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClientAssignors: _TypeAlias = ClientAssignors  # noqa: Y015
+
+@_typing.final
+class AssignedMetadata(_message.Message):
+    """What an assignor that ran in a member says to a member beside its partitions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ASSIGNOR_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    assignor: _builtins.str
+    """The assignor; empty: the target in force is not of a member's assignor, and nothing is said."""
+    version: _builtins.int
+    """The version that the metadata is of, one that the member understands."""
+    metadata: _builtins.bytes
+    """The assignor's own bytes."""
+    def __init__(
+        self,
+        *,
+        assignor: _builtins.str = ...,
+        version: _builtins.int = ...,
+        metadata: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "metadata", b"metadata", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AssignedMetadata: _TypeAlias = AssignedMetadata  # noqa: Y015
+
+@_typing.final
 class RequestExtras(_message.Message):
     """Holdfast's own part of a request."""
 
@@ -66,6 +164,7 @@ class RequestExtras(_message.Message):
     LIFE_FIELD_NUMBER: _builtins.int
     BEAT_FIELD_NUMBER: _builtins.int
     ABSENCE_MS_FIELD_NUMBER: _builtins.int
+    CLIENT_ASSIGNORS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """A UUIDv7 in its canonical text form. A repeated call with the same id and content takes effect once.
     Its time part is the cluster's log time as last seen in an answer (FindCoordinator gives the first).
@@ -103,6 +202,12 @@ class RequestExtras(_message.Message):
     """ConsumerGroupHeartbeat with epoch -2 only: for how long, in milliseconds from then on, the place of the static
     member is kept. More than `group.max_session_timeout_ms` counts as that. 0: until its session ends, as in Kafka.
     """
+    @_builtins.property
+    def client_assignors(self) -> Global___ClientAssignors:
+        """ConsumerGroupHeartbeat only: the assignors that the member can run itself; unset: unchanged, at a join: none. If all
+        members of the group share one, it takes the place of the service's, and `server_assignor` counts no more.
+        """
+
     def __init__(
         self,
         *,
@@ -116,10 +221,11 @@ class RequestExtras(_message.Message):
         life: _builtins.str = ...,
         beat: _builtins.int = ...,
         absence_ms: _builtins.int = ...,
+        client_assignors: Global___ClientAssignors | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "page_size", b"page_size", "rebalances_max", b"rebalances_max"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "client_assignors", b"client_assignors", "page_size", b"page_size", "rebalances_max", b"rebalances_max"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "absence_ms", b"absence_ms", "beat", b"beat", "force", b"force", "life", b"life", "page_size", b"page_size", "page_token", b"page_token", "rebalances_max", b"rebalances_max", "release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "absence_ms", b"absence_ms", "beat", b"beat", "client_assignors", b"client_assignors", "force", b"force", "life", b"life", "page_size", b"page_size", "page_token", b"page_token", "rebalances_max", b"rebalances_max", "release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
@@ -190,6 +296,8 @@ class ResponseExtras(_message.Message):
     PARTITION_TOKENS_FIELD_NUMBER: _builtins.int
     HOLDER_LIFE_FIELD_NUMBER: _builtins.int
     WAIT_FOR_SESSION_FIELD_NUMBER: _builtins.int
+    SHOULD_COMPUTE_FIELD_NUMBER: _builtins.int
+    ASSIGNED_METADATA_FIELD_NUMBER: _builtins.int
     fencing_token: _builtins.int
     """The token of this member's current grant. It never falls for a partition of a group, also when the group was
     deleted and made again. Hand it to the storage that you write to, and let that refuse a lower one per (group,
@@ -233,6 +341,10 @@ class ResponseExtras(_message.Message):
     """With UNRELEASED_INSTANCE_ID: ask again, for as long as it takes: once the holder's session is over, its place is
     given (group.consumer_takeover = after_session).
     """
+    should_compute: _builtins.bool
+    """ConsumerGroupHeartbeat only: this member is the one to compute the target of its group: call PrepareAssignment, then
+    InstallAssignment. It is said in each answer until a target is installed, or another member is chosen.
+    """
     @_builtins.property
     def position(self) -> Global___Position:
         """Where the change was recorded; for a retried call, where its first execution was."""
@@ -241,6 +353,12 @@ class ResponseExtras(_message.Message):
     def partition_tokens(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartitionTokens]:
         """ConsumerGroupHeartbeat with an assignment: the token of each of its partitions. A partition keeps its token as long
         as the member, or the next process of its instance id, keeps it.
+        """
+
+    @_builtins.property
+    def assigned_metadata(self) -> Global___AssignedMetadata:
+        """ConsumerGroupHeartbeat with an assignment, once the member's epoch is that of the target, and while the target is of
+        a member's assignor: what that says to this member. Unset: nothing new is said.
         """
 
     def __init__(
@@ -264,10 +382,12 @@ class ResponseExtras(_message.Message):
         partition_tokens: _abc.Iterable[Global___PartitionTokens] | None = ...,
         holder_life: _builtins.str | None = ...,
         wait_for_session: _builtins.bool = ...,
+        should_compute: _builtins.bool = ...,
+        assigned_metadata: Global___AssignedMetadata | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_life", b"_holder_life", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_life", b"holder_life", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_life", b"_holder_life", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "assigned_metadata", b"assigned_metadata", "fencing_token", b"fencing_token", "holder", b"holder", "holder_life", b"holder_life", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_life", b"_holder_life", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_life", b"holder_life", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "next_page_token", b"next_page_token", "partition_tokens", b"partition_tokens", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers", "wait_for_session", b"wait_for_session"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_life", b"_holder_life", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "assigned_metadata", b"assigned_metadata", "fencing_token", b"fencing_token", "holder", b"holder", "holder_life", b"holder_life", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "next_page_token", b"next_page_token", "partition_tokens", b"partition_tokens", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "should_compute", b"should_compute", "takeovers", b"takeovers", "wait_for_session", b"wait_for_session"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__age_ms: _TypeAlias = _typing.Literal["age_ms"]  # noqa: Y015
     _WhichOneofArgType__age_ms: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms"]  # noqa: Y015

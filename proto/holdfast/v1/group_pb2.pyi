@@ -650,6 +650,309 @@ class ConsumerGroupHeartbeatResponse(_message.Message):
 Global___ConsumerGroupHeartbeatResponse: _TypeAlias = ConsumerGroupHeartbeatResponse  # noqa: Y015
 
 @_typing.final
+class PrepareAssignmentRequest(_message.Message):
+    """Asks for what an assignor needs. Of KIP-848, where it is called ConsumerGroupPrepareAssignment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    group_id: _builtins.str
+    """The group."""
+    member_id: _builtins.str
+    """The member, which an answer to its heartbeat told that it should compute."""
+    member_epoch: _builtins.int
+    """The epoch that the last answer to its heartbeat gave."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part; nothing of it counts."""
+
+    def __init__(
+        self,
+        *,
+        group_id: _builtins.str = ...,
+        member_id: _builtins.str = ...,
+        member_epoch: _builtins.int = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "holdfast", b"holdfast", "member_epoch", b"member_epoch", "member_id", b"member_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PrepareAssignmentRequest: _TypeAlias = PrepareAssignmentRequest  # noqa: Y015
+
+@_typing.final
+class PrepareAssignmentResponseMember(_message.Message):
+    """A member as the chosen one's assignor sees it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    RACK_ID_FIELD_NUMBER: _builtins.int
+    SUBSCRIBED_TOPIC_NAMES_FIELD_NUMBER: _builtins.int
+    ASSIGNOR_FIELD_NUMBER: _builtins.int
+    TOPIC_PARTITIONS_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """Its id."""
+    member_epoch: _builtins.int
+    """Its epoch."""
+    instance_id: _builtins.str
+    """Set for a static member."""
+    rack_id: _builtins.str
+    """Where it runs."""
+    @_builtins.property
+    def subscribed_topic_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What it subscribes to, by name or by regular expression, sorted; those that exist."""
+
+    @_builtins.property
+    def assignor(self) -> _extras_pb2.ClientAssignor:
+        """What it says for this assignor."""
+
+    @_builtins.property
+    def topic_partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsumerGroupTopicPartitions]:
+        """Its target until now."""
+
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        member_epoch: _builtins.int = ...,
+        instance_id: _builtins.str | None = ...,
+        rack_id: _builtins.str | None = ...,
+        subscribed_topic_names: _abc.Iterable[_builtins.str] | None = ...,
+        assignor: _extras_pb2.ClientAssignor | None = ...,
+        topic_partitions: _abc.Iterable[Global___ConsumerGroupTopicPartitions] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "assignor", b"assignor", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "assignor", b"assignor", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "rack_id", b"rack_id", "subscribed_topic_names", b"subscribed_topic_names", "topic_partitions", b"topic_partitions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
+    _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
+    _WhichOneofReturnType__rack_id: _TypeAlias = _typing.Literal["rack_id"]  # noqa: Y015
+    _WhichOneofArgType__rack_id: _TypeAlias = _typing.Literal["_rack_id", b"_rack_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__instance_id) -> _WhichOneofReturnType__instance_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rack_id) -> _WhichOneofReturnType__rack_id | None: ...
+
+Global___PrepareAssignmentResponseMember: _TypeAlias = PrepareAssignmentResponseMember  # noqa: Y015
+
+@_typing.final
+class PrepareAssignmentResponseTopic(_message.Message):
+    """A topic that the group subscribes to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NUM_PARTITIONS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    num_partitions: _builtins.int
+    """How many partitions it has."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        num_partitions: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "num_partitions", b"num_partitions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PrepareAssignmentResponseTopic: _TypeAlias = PrepareAssignmentResponseTopic  # noqa: Y015
+
+@_typing.final
+class PrepareAssignmentResponse(_message.Message):
+    """What an assignor needs: one picture of the group, of one moment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
+    GROUP_EPOCH_FIELD_NUMBER: _builtins.int
+    ASSIGNOR_NAME_FIELD_NUMBER: _builtins.int
+    ASSIGNOR_VERSION_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    TOPICS_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """In this order: GROUP_ID_NOT_FOUND; UNKNOWN_MEMBER_ID: no such member; STALE_MEMBER_EPOCH: of another epoch;
+    UNKNOWN_MEMBER_ID: the member is not the chosen one (any more); TOPIC_AUTHORIZATION_FAILED: members want topics that
+    the caller may not read.
+    """
+    error_message: _builtins.str
+    """For people."""
+    group_epoch: _builtins.int
+    """The group epoch, to be repeated when the target is installed."""
+    assignor_name: _builtins.str
+    """The assignor that all members share."""
+    assignor_version: _builtins.int
+    """The newest version of metadata that all members understand: what is said to members, say in this one."""
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___PrepareAssignmentResponseMember]:
+        """All members, in the order of joining. Those that have stopped for a while (-2) are members, too."""
+
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___PrepareAssignmentResponseTopic]:
+        """All topics that any of them subscribes to, sorted."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part: `applied_index`."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        error_message: _builtins.str | None = ...,
+        group_epoch: _builtins.int = ...,
+        assignor_name: _builtins.str = ...,
+        assignor_version: _builtins.int = ...,
+        members: _abc.Iterable[Global___PrepareAssignmentResponseMember] | None = ...,
+        topics: _abc.Iterable[Global___PrepareAssignmentResponseTopic] | None = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "error_message", b"error_message", "holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "assignor_name", b"assignor_name", "assignor_version", b"assignor_version", "error_code", b"error_code", "error_message", b"error_message", "group_epoch", b"group_epoch", "holdfast", b"holdfast", "members", b"members", "topics", b"topics"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__error_message: _TypeAlias = _typing.Literal["error_message"]  # noqa: Y015
+    _WhichOneofArgType__error_message: _TypeAlias = _typing.Literal["_error_message", b"_error_message"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error_message) -> _WhichOneofReturnType__error_message | None: ...
+
+Global___PrepareAssignmentResponse: _TypeAlias = PrepareAssignmentResponse  # noqa: Y015
+
+@_typing.final
+class InstallAssignmentRequestMember(_message.Message):
+    """What one member is to own."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    TOPIC_PARTITIONS_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """The member, one of those that PrepareAssignment has named."""
+    version: _builtins.int
+    """The version that `metadata` is of, one that the member understands."""
+    metadata: _builtins.bytes
+    """What the assignor says to this member beside that; its `on_assignment` is told."""
+    @_builtins.property
+    def topic_partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsumerGroupTopicPartitions]:
+        """Partitions of topics that it subscribes to. No partition is named twice in a request."""
+
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        topic_partitions: _abc.Iterable[Global___ConsumerGroupTopicPartitions] | None = ...,
+        version: _builtins.int = ...,
+        metadata: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["member_id", b"member_id", "metadata", b"metadata", "topic_partitions", b"topic_partitions", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InstallAssignmentRequestMember: _TypeAlias = InstallAssignmentRequestMember  # noqa: Y015
+
+@_typing.final
+class InstallAssignmentRequest(_message.Message):
+    """Hands in a target. Of KIP-848, where it is called ConsumerGroupInstallAssignment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
+    GROUP_EPOCH_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    group_id: _builtins.str
+    """The group."""
+    member_id: _builtins.str
+    """The member that has computed it."""
+    member_epoch: _builtins.int
+    """The epoch that the last answer to its heartbeat gave."""
+    group_epoch: _builtins.int
+    """The group epoch that PrepareAssignment has told."""
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___InstallAssignmentRequestMember]:
+        """What members are to own. One that is not named is to own nothing."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part: `request_id`, by which a repetition is answered as the first one was."""
+
+    def __init__(
+        self,
+        *,
+        group_id: _builtins.str = ...,
+        member_id: _builtins.str = ...,
+        member_epoch: _builtins.int = ...,
+        group_epoch: _builtins.int = ...,
+        members: _abc.Iterable[Global___InstallAssignmentRequestMember] | None = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_epoch", b"group_epoch", "group_id", b"group_id", "holdfast", b"holdfast", "member_epoch", b"member_epoch", "member_id", b"member_id", "members", b"members"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InstallAssignmentRequest: _TypeAlias = InstallAssignmentRequest  # noqa: Y015
+
+@_typing.final
+class InstallAssignmentResponse(_message.Message):
+    """Answer to a target."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE: it is in force. In this order: GROUP_ID_NOT_FOUND; UNKNOWN_MEMBER_ID: no such member; STALE_MEMBER_EPOCH: of
+    another epoch; UNKNOWN_MEMBER_ID: the member is not the chosen one (any more); STALE_MEMBER_EPOCH: the group has
+    changed since, prepare again if the next heartbeat still asks for it; INVALID_REQUEST: a stranger, a member named
+    twice, a topic that a member does not subscribe to, a partition that is not there or is named twice, a version that
+    a member does not understand, or more than an entry of the log can hold.
+    """
+    error_message: _builtins.str
+    """For people."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part: `position`."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        error_message: _builtins.str | None = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "error_message", b"error_message", "holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "error_code", b"error_code", "error_message", b"error_message", "holdfast", b"holdfast"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__error_message: _TypeAlias = _typing.Literal["error_message"]  # noqa: Y015
+    _WhichOneofArgType__error_message: _TypeAlias = _typing.Literal["_error_message", b"_error_message"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error_message) -> _WhichOneofReturnType__error_message | None: ...
+
+Global___InstallAssignmentResponse: _TypeAlias = InstallAssignmentResponse  # noqa: Y015
+
+@_typing.final
 class HeartbeatBatch(_message.Message):
     """Heartbeats of many members, of both protocols. The batches of a stream are answered in order, so a heartbeat that
     changes something delays those behind it until that is on the log; on a Session it does not.

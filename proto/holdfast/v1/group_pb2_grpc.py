@@ -60,6 +60,16 @@ class GroupServiceStub(object):
                 request_serializer=holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatRequest.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatResponse.FromString,
                 _registered_method=True)
+        self.PrepareAssignment = channel.unary_unary(
+                '/holdfast.v1.GroupService/PrepareAssignment',
+                request_serializer=holdfast_dot_v1_dot_group__pb2.PrepareAssignmentRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_group__pb2.PrepareAssignmentResponse.FromString,
+                _registered_method=True)
+        self.InstallAssignment = channel.unary_unary(
+                '/holdfast.v1.GroupService/InstallAssignment',
+                request_serializer=holdfast_dot_v1_dot_group__pb2.InstallAssignmentRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_group__pb2.InstallAssignmentResponse.FromString,
+                _registered_method=True)
         self.LeaveGroup = channel.unary_unary(
                 '/holdfast.v1.GroupService/LeaveGroup',
                 request_serializer=holdfast_dot_v1_dot_group__pb2.LeaveGroupRequest.SerializeToString,
@@ -117,6 +127,20 @@ class GroupServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PrepareAssignment(self, request, context):
+        """Gives the chosen member what its assignor needs: the group as it is. Changes nothing, and may be asked again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def InstallAssignment(self, request, context):
+        """Takes the target that the chosen member's assignor has computed. With it the member is no longer the chosen one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def LeaveGroup(self, request, context):
         """Removes members at once, several in one call.
         """
@@ -168,6 +192,16 @@ def add_GroupServiceServicer_to_server(servicer, server):
                     servicer.ConsumerGroupHeartbeat,
                     request_deserializer=holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatRequest.FromString,
                     response_serializer=holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatResponse.SerializeToString,
+            ),
+            'PrepareAssignment': grpc.unary_unary_rpc_method_handler(
+                    servicer.PrepareAssignment,
+                    request_deserializer=holdfast_dot_v1_dot_group__pb2.PrepareAssignmentRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_group__pb2.PrepareAssignmentResponse.SerializeToString,
+            ),
+            'InstallAssignment': grpc.unary_unary_rpc_method_handler(
+                    servicer.InstallAssignment,
+                    request_deserializer=holdfast_dot_v1_dot_group__pb2.InstallAssignmentRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_group__pb2.InstallAssignmentResponse.SerializeToString,
             ),
             'LeaveGroup': grpc.unary_unary_rpc_method_handler(
                     servicer.LeaveGroup,
@@ -321,6 +355,60 @@ class GroupService(object):
             '/holdfast.v1.GroupService/ConsumerGroupHeartbeat',
             holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatRequest.SerializeToString,
             holdfast_dot_v1_dot_group__pb2.ConsumerGroupHeartbeatResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PrepareAssignment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.GroupService/PrepareAssignment',
+            holdfast_dot_v1_dot_group__pb2.PrepareAssignmentRequest.SerializeToString,
+            holdfast_dot_v1_dot_group__pb2.PrepareAssignmentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InstallAssignment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.GroupService/InstallAssignment',
+            holdfast_dot_v1_dot_group__pb2.InstallAssignmentRequest.SerializeToString,
+            holdfast_dot_v1_dot_group__pb2.InstallAssignmentResponse.FromString,
             options,
             channel_credentials,
             insecure,

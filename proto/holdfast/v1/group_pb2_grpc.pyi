@@ -51,6 +51,10 @@ class GroupServiceStub:
     """All that a member of the heartbeat protocol says (KIP-848): joins, acknowledges, leaves, and keeps its session
     alive; the answer assigns. Never parked.
     """
+    PrepareAssignment: _grpc.UnaryUnaryMultiCallable[_group_pb2.PrepareAssignmentRequest, _group_pb2.PrepareAssignmentResponse]
+    """Gives the chosen member what its assignor needs: the group as it is. Changes nothing, and may be asked again."""
+    InstallAssignment: _grpc.UnaryUnaryMultiCallable[_group_pb2.InstallAssignmentRequest, _group_pb2.InstallAssignmentResponse]
+    """Takes the target that the chosen member's assignor has computed. With it the member is no longer the chosen one."""
     LeaveGroup: _grpc.UnaryUnaryMultiCallable[_group_pb2.LeaveGroupRequest, _group_pb2.LeaveGroupResponse]
     """Removes members at once, several in one call."""
     FindCoordinator: _grpc.UnaryUnaryMultiCallable[_group_pb2.FindCoordinatorRequest, _group_pb2.FindCoordinatorResponse]
@@ -79,6 +83,10 @@ class GroupServiceAsyncStub(GroupServiceStub):
     """All that a member of the heartbeat protocol says (KIP-848): joins, acknowledges, leaves, and keeps its session
     alive; the answer assigns. Never parked.
     """
+    PrepareAssignment: _aio.UnaryUnaryMultiCallable[_group_pb2.PrepareAssignmentRequest, _group_pb2.PrepareAssignmentResponse]  # type: ignore[assignment]
+    """Gives the chosen member what its assignor needs: the group as it is. Changes nothing, and may be asked again."""
+    InstallAssignment: _aio.UnaryUnaryMultiCallable[_group_pb2.InstallAssignmentRequest, _group_pb2.InstallAssignmentResponse]  # type: ignore[assignment]
+    """Takes the target that the chosen member's assignor has computed. With it the member is no longer the chosen one."""
     LeaveGroup: _aio.UnaryUnaryMultiCallable[_group_pb2.LeaveGroupRequest, _group_pb2.LeaveGroupResponse]  # type: ignore[assignment]
     """Removes members at once, several in one call."""
     FindCoordinator: _aio.UnaryUnaryMultiCallable[_group_pb2.FindCoordinatorRequest, _group_pb2.FindCoordinatorResponse]  # type: ignore[assignment]
@@ -134,6 +142,22 @@ class GroupServiceServicer(metaclass=_abc_1.ABCMeta):
         """All that a member of the heartbeat protocol says (KIP-848): joins, acknowledges, leaves, and keeps its session
         alive; the answer assigns. Never parked.
         """
+
+    @_abc_1.abstractmethod
+    def PrepareAssignment(
+        self,
+        request: _group_pb2.PrepareAssignmentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_group_pb2.PrepareAssignmentResponse, _abc.Awaitable[_group_pb2.PrepareAssignmentResponse]]:
+        """Gives the chosen member what its assignor needs: the group as it is. Changes nothing, and may be asked again."""
+
+    @_abc_1.abstractmethod
+    def InstallAssignment(
+        self,
+        request: _group_pb2.InstallAssignmentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_group_pb2.InstallAssignmentResponse, _abc.Awaitable[_group_pb2.InstallAssignmentResponse]]:
+        """Takes the target that the chosen member's assignor has computed. With it the member is no longer the chosen one."""
 
     @_abc_1.abstractmethod
     def LeaveGroup(

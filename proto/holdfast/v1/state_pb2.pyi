@@ -765,6 +765,9 @@ class ConsumerGroupState(_message.Message):
     PREDECESSORS_UNTIL_MS_FIELD_NUMBER: _builtins.int
     REGEXES_MS_FIELD_NUMBER: _builtins.int
     REGEXES_INDEX_FIELD_NUMBER: _builtins.int
+    CLIENT_ASSIGNOR_FIELD_NUMBER: _builtins.int
+    ASKED_FIELD_NUMBER: _builtins.int
+    LATE_FIELD_NUMBER: _builtins.int
     assignment_epoch: _builtins.int
     """The group epoch that the target answers."""
     target_ms: _builtins.int
@@ -777,6 +780,16 @@ class ConsumerGroupState(_message.Message):
     """Log time of the last search for topics of regular expressions that found something new; -1: none did."""
     regexes_index: _builtins.int
     """Entry that created the newest topic that this search looked at."""
+    client_assignor: _builtins.str
+    """The assignor of the target, if it ran in a member; empty: it is one of the service's."""
+    @_builtins.property
+    def asked(self) -> Global___AskedState:
+        """Set while a member is to compute the target."""
+
+    @_builtins.property
+    def late(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Members that were asked and have not installed a target in time, the last one last."""
+
     def __init__(
         self,
         *,
@@ -786,14 +799,51 @@ class ConsumerGroupState(_message.Message):
         predecessors_until_ms: _builtins.int = ...,
         regexes_ms: _builtins.int = ...,
         regexes_index: _builtins.int = ...,
+        client_assignor: _builtins.str = ...,
+        asked: Global___AskedState | None = ...,
+        late: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment_epoch", b"assignment_epoch", "digest", b"digest", "predecessors_until_ms", b"predecessors_until_ms", "regexes_index", b"regexes_index", "regexes_ms", b"regexes_ms", "target_ms", b"target_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "assignment_epoch", b"assignment_epoch", "client_assignor", b"client_assignor", "digest", b"digest", "late", b"late", "predecessors_until_ms", b"predecessors_until_ms", "regexes_index", b"regexes_index", "regexes_ms", b"regexes_ms", "target_ms", b"target_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ConsumerGroupState: _TypeAlias = ConsumerGroupState  # noqa: Y015
+
+@_typing.final
+class AskedState(_message.Message):
+    """The member that is to compute a target, by an assignor of its own."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    ASSIGNOR_FIELD_NUMBER: _builtins.int
+    OVERTAKEN_FIELD_NUMBER: _builtins.int
+    member_id: _builtins.str
+    """Who."""
+    epoch: _builtins.int
+    """The group epoch at which it was looked at last whether that is right."""
+    assignor: _builtins.str
+    """The assignor."""
+    overtaken: _builtins.bool
+    """Members or topics have changed since then without another epoch."""
+    def __init__(
+        self,
+        *,
+        member_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        assignor: _builtins.str = ...,
+        overtaken: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "epoch", b"epoch", "member_id", b"member_id", "overtaken", b"overtaken"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AskedState: _TypeAlias = AskedState  # noqa: Y015
 
 @_typing.final
 class ResolvedRegexState(_message.Message):
@@ -894,6 +944,7 @@ class ConsumerMemberState(_message.Message):
     SESSION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     UNHURRIED_UNTIL_MS_FIELD_NUMBER: _builtins.int
     ABSENCE_MS_FIELD_NUMBER: _builtins.int
+    CLIENT_ASSIGNORS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -954,6 +1005,10 @@ class ConsumerMemberState(_message.Message):
     def replaced_requests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Request ids of the last joins of the classic protocol whose members it has replaced (S14)."""
 
+    @_builtins.property
+    def client_assignors(self) -> _containers.RepeatedCompositeFieldContainer[_extras_pb2.ClientAssignor]:
+        """The assignors that it can run itself, the most wanted first."""
+
     def __init__(
         self,
         *,
@@ -982,10 +1037,11 @@ class ConsumerMemberState(_message.Message):
         session_timeout_ms: _builtins.int = ...,
         unhurried_until_ms: _builtins.int = ...,
         absence_ms: _builtins.int = ...,
+        client_assignors: _abc.Iterable[_extras_pb2.ClientAssignor] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "absence_ms", b"absence_ms", "beat", b"beat", "classic", b"classic", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "life", b"life", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms", "topics", b"topics", "unhurried_until_ms", b"unhurried_until_ms", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "absence_ms", b"absence_ms", "beat", b"beat", "classic", b"classic", "client_assignors", b"client_assignors", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "life", b"life", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms", "topics", b"topics", "unhurried_until_ms", b"unhurried_until_ms", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

@@ -22,6 +22,7 @@ from holdfast.coordinator.model.commands import (
     DeleteGroup,
     DeleteOffsets,
     DeleteTopics,
+    InstallAssignment,
     LeaveGroup,
     OneShot,
     RaiseLevel,
@@ -107,7 +108,9 @@ def refusal(command: OneShot, rejection: Rejection) -> StoredReply:
             return OffsetsReply(rejection)
         case LeaveGroup():
             return LeaveReply(rejection)
-        case TriggerRebalance() | RaiseLevel() | ReportBackup() | AlterAcls() | AlterRevocations():
+        case TriggerRebalance() | InstallAssignment() | RaiseLevel() | ReportBackup():
+            return DoneReply(rejection)
+        case AlterAcls() | AlterRevocations():
             return DoneReply(rejection)
         case _:
             return NamedReply(tuple(NamedResult(name, rejection) for name in _names(command)))

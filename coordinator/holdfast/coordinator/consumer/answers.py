@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import holdings, sessions
-from holdfast.coordinator.consumer.state import JOINING, Member
+from holdfast.coordinator.consumer.client_side import choice
+from holdfast.coordinator.consumer.state import FIRST_EPOCH, JOINING, ConsumerBody, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
 from holdfast.coordinator.model.ids import UNCOMMITTED, fencing_token
 from holdfast.coordinator.model.rejections import Rejection
-from holdfast.coordinator.model.replies import ConsumerHeartbeatReply, Grant, OwnedPartition
+from holdfast.coordinator.model.replies import (
+    AssignedMetadata,
+    ConsumerHeartbeatReply,
+    Grant,
+    OwnedPartition,
+)
 from holdfast.coordinator.model.state import State
 
 
@@ -33,6 +39,7 @@ def beat(
     in_force = settings.of(draft.state, draft.group_id).consumer
     member: Member = draft.group.body.members[command.member_id]
     told = _is_full(command) or before is None or _others(before, member)
+    told = told or _is_new_to(draft.group.body, before, member)
     return ConsumerHeartbeatReply(
         None,
         member.member_id,
@@ -45,7 +52,28 @@ def beat(
             member.profile.rebalance_timeout_ms,
             predecessor_ms(draft, member) if told else 0,
         ),
+        choice.should_compute(draft.group, member.member_id),
+        _assigned(draft.group.body, member) if told else None,
     )
+
+
+def _is_new_to(body: ConsumerBody, before: Member | None, member: Member) -> bool:
+    """Return whether a member has come to a target of which its own assignor has to be told."""
+    if before is None or not member.profile.client_assignors:
+        return False
+    return before.epoch < member.epoch == body.assignment_epoch
+
+
+def _assigned(body: ConsumerBody, member: Member) -> AssignedMetadata | None:
+    """Return what the assignor of the target says to a member that has come to the target."""
+    if not member.profile.client_assignors or member.epoch != body.assignment_epoch:
+        return None
+    if body.assignment_epoch == FIRST_EPOCH:
+        return None  # there was no target yet
+    target = body.targets.get(member.member_id)
+    if target is None or not body.client_assignor:
+        return AssignedMetadata(body.client_assignor)
+    return AssignedMetadata(body.client_assignor, target.version, target.metadata)
 
 
 def predecessor_ms(draft: Draft, member: Member) -> int:

@@ -24,6 +24,7 @@ from holdfast.coordinator.model.ids import MemberId, TopicPartition
 
 _DERIVED: Final = (
     *("instances", "owners", "settled", "topic_users", "regex_users", "assignor_users"),
+    *("client_assignor_users", "client_assignor_bytes"),
     *("classic_members", "classic_protocols"),
 )
 """What follows from the members, and is kept so that nobody has to look at all of them."""
@@ -105,6 +106,10 @@ def _itself(group: ConsumerGroup) -> Iterator[str]:
         yield f"transitions: it is {group.state}, and should be {transitions.derived(group)}"
     if body.assignment_epoch > group.generation:
         yield f"M5: a target of epoch {body.assignment_epoch} in epoch {group.generation}"
+    if body.asked is not None and body.asked.member_id not in body.members:
+        yield f"KIP-848: {body.asked.member_id!r} is to compute a target, and is no member"
+    if body.asked is not None and not body.assignment_epoch < body.asked.epoch <= group.generation:
+        yield f"KIP-848: a target of epoch {body.asked.epoch} is asked for, and nobody waits for it"
     if len(body.settled) > len(body.members) or len(body.instances) > len(body.members):
         yield "S6: more is counted than there are members"
 

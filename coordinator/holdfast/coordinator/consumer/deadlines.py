@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from holdfast.coordinator.consumer import leave, sessions
+from holdfast.coordinator.consumer.client_side import choice
 from holdfast.coordinator.consumer.mixed import recall
 from holdfast.coordinator.consumer.state import UNREVOKED, ConsumerBody, Member
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import DeadlineFired
 from holdfast.coordinator.model.ids import MemberId
-from holdfast.coordinator.model.volatile import REBALANCE, SESSION, SYNC, DeadlineKey
+from holdfast.coordinator.model.volatile import COMPUTE, REBALANCE, SESSION, SYNC, DeadlineKey
 
 
 def fired(draft: Draft, command: DeadlineFired) -> None:
@@ -19,6 +20,9 @@ def fired(draft: Draft, command: DeadlineFired) -> None:
         return
     seen = draft.volatile.renewals.get(key.member_id, 0)
     draft.disarm(key)
+    if key.kind == COMPUTE:
+        choice.relieve(draft)
+        return
     body: ConsumerBody = draft.group.body
     member = body.members.get(key.member_id)
     if member is None:
@@ -46,10 +50,11 @@ def _session_over(draft: Draft, member_id: MemberId, *, heard: bool) -> None:
 
 
 def take_over(draft: Draft) -> None:
-    """Arm every session in full, and the time of each member that has to give something up."""
+    """Arm every session in full, and the time of each member that something is asked of."""
     body: ConsumerBody = draft.group.body
     for member_id, member in body.members.items():
         draft.arm_session(member_id)
         if member.state == UNREVOKED:
             after_ms = sessions.rebalance_ms(draft, member)
             draft.arm(DeadlineKey(REBALANCE, member_id), after_ms)
+    choice.arm(draft)

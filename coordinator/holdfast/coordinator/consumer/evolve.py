@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from holdfast.coordinator.consumer import holdings
+from holdfast.coordinator.consumer.client_side import folds
 from holdfast.coordinator.consumer.state import (
     NEVER,
     RELEASED,
@@ -17,11 +18,13 @@ from holdfast.coordinator.consumer.state import (
     ConsumerGroup,
     Holding,
     Member,
+    assignor_names,
     is_settled,
     places,
     protocol_names,
 )
 from holdfast.coordinator.model.consumer_events import (
+    AssignmentRequested,
     EpochRaised,
     MemberAdvanced,
     MemberSubscribed,
@@ -150,6 +153,10 @@ def recounted(body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile) ->
         assignor_users=_with_others(
             body.assignor_users, _some(old.server_assignor), _some(new.server_assignor)
         ),
+        client_assignor_users=_with_others(
+            body.client_assignor_users, assignor_names(old), assignor_names(new)
+        ),
+        client_assignor_bytes=folds.with_bytes(body.client_assignor_bytes, old, new),
     )
 
 
@@ -209,6 +216,7 @@ def without(group: ConsumerGroup, member_ids: Iterable[MemberId]) -> ConsumerGro
             instances=body.instances.remove(instance) if instance else body.instances,
             owners=_freed(body, (*member.owned, *member.revoking)),
         )
+        body = folds.unasked(body, member_id)
     if not body.members:
         body = body._replace(target_ms=NEVER)  # K-P17: the next join need not wait
     return _with_body(group, body)
@@ -228,7 +236,8 @@ def _released(group: ConsumerGroup, event: InstanceReleased, _record: Record) ->
     next may commit what it keeps, whatever epoch it knows (K-J41).
     """
     member = known(group, event.member_id)
-    body = group.body._replace(owners=_freed(group.body, member.revoking))
+    body = folds.unasked(group.body, event.member_id)
+    body = body._replace(owners=_freed(body, member.revoking))
     stopped = member._replace(
         epoch=RELEASED,
         previous_epoch=member.epoch,
@@ -309,14 +318,14 @@ def _swapped(body: ConsumerBody, old: Member, new: Member) -> ConsumerBody:
         targets = targets.set(new.member_id, target._replace(member_id=new.member_id))
     owners = _freed(body, old.revoking)
     owners = owners.changed(dict.fromkeys(places(new.owned), new.member_id))
-    body = body._replace(
+    body = folds.unasked(body, old.member_id)._replace(
         members=body.members.remove(old.member_id),
         settled=body.settled.remove(old.member_id),
         instances=body.instances.set(str(new.instance_id), new.member_id),
         targets=targets,
         owners=owners,
     )
-    return _put(_spoken(body, old, new), new)
+    return folds.overtaken(_put(_spoken(body, old, new), new))
 
 
 # --- epochs, targets, steps ---
@@ -343,7 +352,7 @@ def _resolved(group: ConsumerGroup, event: RegexResolved, record: Record) -> Con
         regexes_ms=record.log_time_ms,
         regexes_index=event.newest_index,
     )
-    return _with_body(group, resolved)
+    return _with_body(group, folds.overtaken(resolved))
 
 
 def _target_stored(group: ConsumerGroup, event: TargetStored, record: Record) -> ConsumerGroup:
@@ -351,7 +360,7 @@ def _target_stored(group: ConsumerGroup, event: TargetStored, record: Record) ->
     if not body.assignment_epoch < event.epoch <= group.generation:
         told = f"a target of epoch {event.epoch} after {body.assignment_epoch}"
         raise InvariantBroken("M5", f"{told}, and the group is at {group.generation}")
-    changes = {each.member_id: each if each.partitions else None for each in event.targets}
+    changes = {each.member_id: each if folds.says(each) else None for each in event.targets}
     if not changes.keys() <= body.members.keys():
         raise InvariantBroken("M5", f"a target of strangers: {changes.keys() - set(body.members)}")
     stored = body._replace(
@@ -359,6 +368,9 @@ def _target_stored(group: ConsumerGroup, event: TargetStored, record: Record) ->
         target_ms=record.log_time_ms,
         targets=body.targets.changed(changes),
         settled=PMap(),
+        client_assignor=event.assignor if event.installed_by else "",
+        asked=None,
+        late=folds.others(body.late, event.installed_by),
     )
     return _with_body(group, stored)
 
@@ -408,6 +420,7 @@ FOLDS: Final[dict[type, Callable[[ConsumerGroup, Any, Record], ConsumerGroup]]] 
     MemberExpired: _expired,
     EpochRaised: _epoch_raised,
     RegexResolved: _resolved,
+    AssignmentRequested: folds.asked,
     TargetStored: _target_stored,
     MemberAdvanced: _advanced,
 }

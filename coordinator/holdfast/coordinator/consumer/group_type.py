@@ -18,6 +18,7 @@ from holdfast.coordinator.consumer import (
     usage,
     view,
 )
+from holdfast.coordinator.consumer.client_side import installing
 from holdfast.coordinator.consumer.mixed import classic_calls
 from holdfast.coordinator.consumer.state import (
     CONSUMER,
@@ -31,8 +32,7 @@ from holdfast.coordinator.groups.group_type import Beside, GroupType
 from holdfast.coordinator.model.commands import (
     ConsumerGroupHeartbeat,
     Heartbeat,
-    InstallRegexes,
-    InstallTarget,
+    InstallAssignment,
     JoinGroup,
     LeaveGroup,
     SyncGroup,
@@ -43,6 +43,7 @@ from holdfast.coordinator.model.consumer_events import (
     MemberTarget,
     ResolvedRegex,
 )
+from holdfast.coordinator.model.effects import InstallRegexes, InstallTarget
 from holdfast.coordinator.model.rejections import GroupIdNotFound, Rejection
 
 if TYPE_CHECKING:
@@ -79,8 +80,12 @@ def _misplaced(group: ConsumerGroup, _command: object) -> Rejection:
     return GroupIdNotFound(group.group_id)
 
 
-def _one_shot(draft: Draft, command: LeaveGroup | TriggerRebalance) -> StoredReply:
+def _one_shot(
+    draft: Draft, command: LeaveGroup | TriggerRebalance | InstallAssignment
+) -> StoredReply:
     match command:
+        case InstallAssignment():
+            return installing.install(draft, command)
         case LeaveGroup():
             return leave.leave(draft, command)
         case TriggerRebalance():
@@ -153,7 +158,7 @@ CONSUMER_TYPE: GroupType[Draft] = GroupType(
     restore=restored,
     heartbeats=(Heartbeat,),
     calls=(ConsumerGroupHeartbeat, JoinGroup, SyncGroup),
-    one_shots=(LeaveGroup, TriggerRebalance),
+    one_shots=(LeaveGroup, TriggerRebalance, InstallAssignment),
     call=_call,
     refused=_refused,
     one_shot=_one_shot,
@@ -194,6 +199,7 @@ CONSUMER_TYPE: GroupType[Draft] = GroupType(
     misplaced=_misplaced,
     install=_install,
     describe_whole=view.describe_whole,
+    prepare=installing.prepare,
     regex_users=view.regex_users,
     rests=view.rests,
     awaits_target=motion.awaits_target,

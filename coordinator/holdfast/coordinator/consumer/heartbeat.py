@@ -135,7 +135,7 @@ def _close(
 
     Its member is still there: what ends a member finishes first what it said before.
     """
-    computing.bring(draft)
+    computing.bring(draft, command.member_id)
     _answer(draft, command, before, change)
 
 

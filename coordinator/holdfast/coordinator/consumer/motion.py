@@ -6,6 +6,7 @@ It decides nothing: a member moves by its own heartbeat, and only there (`target
 from __future__ import annotations
 
 from holdfast.coordinator.consumer import holdings
+from holdfast.coordinator.consumer.client_side import choice
 from holdfast.coordinator.consumer.state import ConsumerGroup
 from holdfast.coordinator.groups.group_type import Move
 from holdfast.coordinator.model.ids import MemberId, TopicPartition
@@ -14,9 +15,11 @@ from holdfast.coordinator.model.ids import MemberId, TopicPartition
 def awaits_target(group: ConsumerGroup) -> bool:
     """Return whether the group epoch has no target yet: the next heartbeat of any member brings it.
 
-    Nobody can bring one to a group without members, and nobody waits for it.
+    Nobody can bring one to a group without members, and nobody waits for it. While a member
+    computes it, others can do nothing for it.
     """
-    return group.generation > group.body.assignment_epoch and bool(group.body.members)
+    waits = group.generation > group.body.assignment_epoch and bool(group.body.members)
+    return waits and not choice.is_asked(group)
 
 
 def move(group: ConsumerGroup, member_id: MemberId) -> Move | None:

@@ -9,6 +9,7 @@ from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.consumer_events import MemberSubscribed
 from holdfast.coordinator.model.ids import MemberId
 from holdfast.coordinator.model.volatile import (
+    COMPUTE,
     REBALANCE,
     SESSION,
     SYNC,
@@ -104,6 +105,8 @@ def forget(draft: Draft, member_id: MemberId) -> None:
     draft.cancel(DeadlineKey(SESSION, member_id))
     draft.cancel(DeadlineKey(REBALANCE, member_id))
     draft.cancel(DeadlineKey(SYNC, member_id))
+    if draft.found is not None and draft.group.body.asked is None:
+        draft.cancel(DeadlineKey(COMPUTE))
     confirmed = draft.volatile.confirmed.remove(member_id)
     draft.volatile = draft.volatile._replace(confirmed=confirmed)
     beat_order.forget(draft, member_id)

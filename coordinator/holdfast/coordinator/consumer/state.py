@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from holdfast.coordinator.groups.sizes import of_assignor
 from holdfast.coordinator.model.consumer_events import MemberTarget, ResolvedRegex
 from holdfast.coordinator.model.ids import (
     InstanceId,
@@ -44,6 +45,18 @@ NEVER: Final = -1
 """The time of a target that was not computed yet."""
 FIRST_EPOCH: Final = 1
 """The epoch of a new group, since 0 means joining; the first target has the next one (K-M5)."""
+
+
+class Asked(NamedTuple):
+    """The member that is to compute the target, by an assignor of its own (KIP-848)."""
+
+    member_id: MemberId
+    epoch: int
+    """The group epoch at which it was looked at last whether that is right."""
+    assignor: str
+    overtaken: bool = False
+    """Since then a member goes on under another id, or an expression was looked up, which raises no
+    epoch: what the assignor was given may be of the past."""
 
 
 class Holding(NamedTuple):
@@ -125,6 +138,12 @@ class ConsumerBody(NamedTuple):
     """When a search for the topics of regular expressions last found something new (K-P5)."""
     regexes_index: int = 0
     """When the newest topic was created that this search looked at (K-P8)."""
+    client_assignor: str = ""
+    """The assignor of the target, if it ran in a member; "": it is one of the service's."""
+    asked: Asked | None = None
+    """None: no member is to compute a target."""
+    late: tuple[MemberId, ...] = ()
+    """Members that were asked and have not installed a target in time, the last one last."""
     members: PMap[MemberId, Member] = PMap()
     targets: PMap[MemberId, MemberTarget] = PMap()
     """What members are to own; a member without a target is to own nothing."""
@@ -141,6 +160,10 @@ class ConsumerBody(NamedTuple):
     """How many members have each regular expression."""
     assignor_users: PMap[str, int] = PMap()
     """How many members would have each assignor."""
+    client_assignor_users: PMap[str, int] = PMap()
+    """How many members can run each assignor themselves."""
+    client_assignor_bytes: PMap[str, int] = PMap()
+    """How many bytes all of them together say for each."""
     classic_members: PMap[MemberId, bool] = PMap()
     """The members that speak the classic protocol (K-Q5)."""
     classic_protocols: PMap[str, int] = PMap()
@@ -163,11 +186,28 @@ def protocol_names(classic: ClassicProfile | None) -> tuple[str, ...]:
     return () if classic is None else tuple({each.name: None for each in classic.protocols})
 
 
+def assignor_names(profile: ConsumerProfile) -> tuple[str, ...]:
+    """Return the names of the assignors that a member can run."""
+    return tuple([each.name for each in profile.client_assignors])
+
+
+def assignor_bytes(profile: ConsumerProfile) -> dict[str, int]:
+    """Return how many bytes a member says for each assignor that it can run, on the log."""
+    return {each.name: of_assignor(each) for each in profile.client_assignors}
+
+
 def places(held: Iterable[Holding]) -> Iterator[TopicPartition]:
     """Yield the partitions of holdings."""
     for holding in held:
         for partition in holding.partitions:
             yield TopicPartition(holding.topic, partition)
+
+
+def _summed(counts: Iterable[dict[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return total
 
 
 def restored(body: ConsumerBody, records: Iterable[Stored]) -> ConsumerBody:
@@ -190,6 +230,8 @@ def restored(body: ConsumerBody, records: Iterable[Stored]) -> ConsumerBody:
         assignor_users=PMap(
             Counter(each.server_assignor for each in profiles if each.server_assignor)
         ),
+        client_assignor_users=PMap(Counter(n for each in profiles for n in assignor_names(each))),
+        client_assignor_bytes=PMap(_summed(map(assignor_bytes, profiles))),
         classic_members=PMap((m.member_id, True) for m in members if m.classic is not None),
         classic_protocols=PMap(
             Counter(name for m in members for name in protocol_names(m.classic))

@@ -38,6 +38,7 @@ ALLOWED: Final = frozenset(
         (BUSY, "MemberExpired"),
         (BUSY, "EpochRaised"),
         (BUSY, "RegexResolved"),
+        (BUSY, "AssignmentRequested"),
         (BUSY, "TargetStored"),
         (BUSY, "MemberAdvanced"),
         (BUSY, "GroupConverted"),

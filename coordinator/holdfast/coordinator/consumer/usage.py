@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from holdfast.coordinator.cluster.settings import GroupSettings
-from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Holding, Member
+from holdfast.coordinator.consumer.state import (
+    ConsumerBody,
+    ConsumerGroup,
+    Holding,
+    Member,
+    assignor_bytes,
+)
 from holdfast.coordinator.groups.sizes import LIST_ON_LOG, NUMBER_ON_LOG, of_name, of_names
 from holdfast.coordinator.groups.usage import MEMBER_BYTES, of_text, of_texts
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, JoinGroup, SyncGroup
@@ -35,6 +41,7 @@ def of_member(member: Member) -> int:
 def _wished(member: Member) -> int:
     spoken = () if member.classic is None else member.classic.protocols
     size = sum(len(each.name) + len(each.metadata) + of_texts(each.topics or ()) for each in spoken)
+    size += sum(assignor_bytes(member.profile).values())
     return of_texts(member.profile.topics) + of_text(member.profile.regex) + size
 
 
@@ -45,13 +52,14 @@ def _held(holding: Holding) -> int:
 
 def said(profile: ConsumerProfile) -> int:
     """Return the bytes of what a member wants, on the log."""
-    return of_names(profile.topics) + of_name(profile.regex)
+    return of_names(profile.topics) + of_name(profile.regex) + sum(assignor_bytes(profile).values())
 
 
 def said_by_all(body: ConsumerBody) -> int:
     """Return the bytes of what all members want together."""
     wanted = (*body.topic_users.items(), *body.regex_users.items())
-    return sum([users * of_name(name) for name, users in wanted])
+    named = sum([users * of_name(name) for name, users in wanted])
+    return named + sum(body.client_assignor_bytes.values())
 
 
 def target_pool(in_force: GroupSettings) -> int:

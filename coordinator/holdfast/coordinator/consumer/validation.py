@@ -10,6 +10,7 @@ from typing import Final
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer.assignors import ASSIGNORS
+from holdfast.coordinator.consumer.client_side import validation as client_assignors
 from holdfast.coordinator.consumer.state import JOINING, RELEASED
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
@@ -42,6 +43,7 @@ def of_heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | N
         or _of_ids(command)
         or _of_epoch(command)
         or _of_assignor(draft, command)
+        or client_assignors.problem_of(command)
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import answers, holdings
+from holdfast.coordinator.consumer.client_side import choice, negotiation
 from holdfast.coordinator.consumer.state import CONSUMER, ConsumerGroup, Holding, Member
 from holdfast.coordinator.consumer.targets import target, topics_digest
 from holdfast.coordinator.model.described import (
@@ -45,7 +46,7 @@ def describe_whole(state: State, group: ConsumerGroup) -> DescribedConsumerGroup
         state=group.state,
         group_epoch=group.generation,
         assignment_epoch=body.assignment_epoch,
-        assignor=target.preferred(body, known),
+        assignor=negotiation.name_of(body) or target.preferred(body, known),
         members=tuple([_member(state, group, each) for each in members]),
     )
 
@@ -71,6 +72,7 @@ def _member(state: State, group: ConsumerGroup, member: Member) -> DescribedCons
         rebalance_timeout_ms=profile.rebalance_timeout_ms,
         server_assignor=profile.server_assignor,
         classic=member.classic is not None,
+        should_compute=choice.should_compute(group, member.member_id),
     )
 
 

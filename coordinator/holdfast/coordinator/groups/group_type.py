@@ -16,6 +16,7 @@ from holdfast.coordinator.model.described import (
     DescribedConsumerGroup,
     DescribedMember,
     Identity,
+    PreparedAssignment,
 )
 from holdfast.coordinator.model.events import Event, GroupEvent, Record
 from holdfast.coordinator.model.ids import (
@@ -36,12 +37,8 @@ from holdfast.coordinator.model.volatile import Volatile
 from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.model.commands import (
-        CommitOffsets,
-        DeadlineFired,
-        InstallRegexes,
-        InstallTarget,
-    )
+    from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired
+    from holdfast.coordinator.model.effects import InstallRegexes, InstallTarget
 
 
 D = TypeVar("D")
@@ -227,6 +224,15 @@ class GroupType(Generic[D]):
     """What a member has to do until it owns what it is to own; None: nothing. Asked for hints."""
     describe_whole: Callable[[State, Group[Any]], DescribedConsumerGroup] | None = None
     """What ConsumerGroupDescribe shows; None: it knows no group of the type (K-K6)."""
+    prepare: (
+        Callable[
+            [State, Group[Any], MemberId, int, Principal],
+            PreparedAssignment | Rejection,
+        ]
+        | None
+    ) = None
+    """What the member needs, at this epoch and of this principal, that is to compute the target;
+    None: no member of the type does (KIP-848)."""
 
     _answered: frozenset[type] = field(init=False)
     """The classes of `heartbeats` and `calls`."""

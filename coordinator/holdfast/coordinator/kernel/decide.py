@@ -53,8 +53,6 @@ from holdfast.coordinator.model.commands import (
     FormCluster,
     GrantAdmin,
     Growing,
-    InstallRegexes,
-    InstallTarget,
     JoinGroup,
     OneShot,
     RaiseLevel,
@@ -62,7 +60,7 @@ from holdfast.coordinator.model.commands import (
     ReportBackup,
     SealSegment,
 )
-from holdfast.coordinator.model.effects import Decision
+from holdfast.coordinator.model.effects import Decision, InstallRegexes, InstallTarget
 from holdfast.coordinator.model.ids import GroupId
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import State

@@ -13,7 +13,7 @@ from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import GROUP, REGISTRY
 from holdfast.coordinator.consumer.targets import topics_digest
 from holdfast.coordinator.kernel.group_types import type_of
-from holdfast.coordinator.model.described import DescribedConsumerGroup
+from holdfast.coordinator.model.described import DescribedConsumerGroup, PreparedAssignment
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidConfig, Rejection
 from holdfast.coordinator.model.state import DEAD, Group, State
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.groups.group_type import Fetcher
     from holdfast.coordinator.model.described import DescribedMember
     from holdfast.coordinator.model.events import TopicSize
-    from holdfast.coordinator.model.ids import GroupId, MemberId, TopicName
+    from holdfast.coordinator.model.ids import GroupId, MemberId, Principal, TopicName
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,17 @@ def describe_consumer_group(state: State, group_id: GroupId) -> DescribedConsume
     if group is None or show is None:
         return DescribedConsumerGroup(GroupIdNotFound(group_id), group_id)
     return show(state, group)
+
+
+def prepare_assignment(
+    state: State, group_id: GroupId, member_id: MemberId, epoch: int, principal: Principal
+) -> PreparedAssignment | Rejection:
+    """Return what the chosen member of a group needs to compute its target (KIP-848)."""
+    group = state.groups.get(group_id)
+    prepare = None if group is None else type_of(group).prepare
+    if group is None or prepare is None:
+        return GroupIdNotFound(group_id)
+    return prepare(state, group, member_id, epoch, principal)
 
 
 def describe_head(state: State, group_id: GroupId) -> DescribedGroup:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.access import OPEN, Acl, Fingerprint, Revocation
-from holdfast.coordinator.model.consumer_events import MemberTarget, ResolvedRegex
+from holdfast.coordinator.model.consumer_events import MemberTarget
+from holdfast.coordinator.model.effects import InstallRegexes, InstallTarget
 from holdfast.coordinator.model.events import Assigned, OffsetCommitted, SettingChange, TopicSize
 from holdfast.coordinator.model.ids import (
     CallId,
@@ -25,7 +26,7 @@ from holdfast.coordinator.model.ids import (
     TopicPartition,
     TopicPartitions,
 )
-from holdfast.coordinator.model.member_profile import Protocol
+from holdfast.coordinator.model.member_profile import ClientAssignor, Protocol
 from holdfast.coordinator.model.subscriptions import UNSURVEYED, Survey
 from holdfast.coordinator.model.volatile import DeadlineKey
 
@@ -121,38 +122,22 @@ class ConsumerGroupHeartbeat:
     """The number of this heartbeat in that life; 0: it has none."""
     absence_ms: int = 0
     """With epoch -2: for how long its place is to be kept; 0: until its session ends."""
+    client_assignors: tuple[ClientAssignor, ...] | None = None
+    """Those that the member can run itself (KIP-848); None at a join: none."""
 
 
 @dataclass(frozen=True, slots=True)
-class InstallRegexes:
-    """The node has looked up which topics some regular expressions of a group match.
+class InstallAssignment:
+    """The chosen member hands in the target that its assignor has computed (KIP-848)."""
 
-    Resolution takes a library and time, so it is done outside, after `effects.ResolveRegexes`.
-    """
-
+    caller: Caller
     group_id: GroupId
-    resolved: tuple[ResolvedRegex, ...]
-    newest_index: int
-    """When the newest of all topics was created that were looked at (K-P8)."""
-    looked_index: int
-    """The last entry that was applied when they were looked at."""
-    in_vain: tuple[str, ...] = ()
-    """Regular expressions that match more topics than an entry of the log can name (S7)."""
-
-
-@dataclass(frozen=True, slots=True)
-class InstallTarget:
-    """A target of the group was computed beside its work, after `effects.ComputeTarget` (K-M20).
-
-    The group may have changed meanwhile, so the decision looks whether the target is true of it.
-    """
-
-    group_id: GroupId
+    member_id: MemberId
+    member_epoch: int
     epoch: int
     """The group epoch that it answers."""
-    assignor: str
     targets: tuple[MemberTarget, ...]
-    """Of all members that are to own something."""
+    """As it was sent: a member, or a partition of a topic, may be there twice."""
 
 
 class LeavingMember(NamedTuple):
@@ -400,6 +385,7 @@ GroupCommand: TypeAlias = (
     | ConsumerGroupHeartbeat
     | InstallRegexes
     | InstallTarget
+    | InstallAssignment
 )
 ClusterCommand: TypeAlias = (
     CreateTopics
@@ -432,7 +418,7 @@ ForAnyGroup: TypeAlias = (
     | AlterRevocations
 )
 """What is asked of a group of any type, or of the cluster; its answer is stored (S14)."""
-OneShot: TypeAlias = LeaveGroup | TriggerRebalance | ForAnyGroup
+OneShot: TypeAlias = LeaveGroup | TriggerRebalance | InstallAssignment | ForAnyGroup
 """Commands whose answers are stored (S14)."""
 Growing: TypeAlias = JoinGroup | SyncGroup | ConsumerGroupHeartbeat | OneShot
 """Commands whose growth is looked at. A heartbeat leaves nothing behind, and what nobody asked for

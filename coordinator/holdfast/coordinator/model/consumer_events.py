@@ -26,6 +26,10 @@ class MemberTarget(NamedTuple):
     member_id: MemberId
     partitions: tuple[TopicPartitions, ...]
     """By topic."""
+    version: int = 0
+    """That of `metadata`."""
+    metadata: bytes = b""
+    """What an assignor that ran in a member says to this one beside that (KIP-848)."""
 
 
 class ConvertedMember(NamedTuple):
@@ -83,6 +87,21 @@ class RegexResolved:
 
 
 @dataclass(frozen=True, slots=True)
+class AssignmentRequested:
+    """A member was chosen to compute the target, by the assignor that all members share (KIP-848).
+
+    It stays the chosen one until there is a target, or another one is chosen.
+    """
+
+    member_id: MemberId
+    epoch: int
+    """The group epoch for which it was chosen."""
+    assignor: str
+    late: MemberId = ""
+    """The member that was chosen before and has not installed a target in time; "": none."""
+
+
+@dataclass(frozen=True, slots=True)
 class TargetStored:
     """What each member is to own from this epoch on: the target (K-M5, K-M20)."""
 
@@ -91,6 +110,8 @@ class TargetStored:
     assignor: str
     targets: tuple[MemberTarget, ...]
     """Of the members whose target is another one than before."""
+    installed_by: MemberId = ""
+    """The member whose assignor has computed it; "": one of the service's has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from holdfast.coordinator.model.ids import (
     TopicName,
     TopicPartitions,
 )
-from holdfast.coordinator.model.member_profile import MemberProfile
+from holdfast.coordinator.model.member_profile import ClientAssignor, MemberProfile
 from holdfast.coordinator.model.rejections import Rejection
 from holdfast.coordinator.model.replies import OwnedPartition
 
@@ -90,6 +90,8 @@ class DescribedConsumerMember:
     """"": any."""
     classic: bool = False
     """It speaks the classic protocol."""
+    should_compute: bool = False
+    """It is the one to compute the target, by an assignor of its own (KIP-848)."""
 
     @property
     def released(self) -> bool:
@@ -111,3 +113,34 @@ class DescribedConsumerGroup:
     assignment_epoch: int = 0
     assignor: str = ""
     members: tuple[DescribedConsumerMember, ...] = ()
+
+
+class PreparedMember(NamedTuple):
+    """A member as the assignor of the chosen one sees it (KIP-848)."""
+
+    member_id: MemberId
+    member_epoch: int
+    instance_id: InstanceId | None
+    rack_id: str | None
+    topics: tuple[TopicName, ...]
+    """Those that it subscribes to, by name or by an expression, and that exist; sorted."""
+    assignor: ClientAssignor
+    """What it says for the assignor."""
+    target: tuple[TopicPartitions, ...]
+    """Until now."""
+
+
+class PreparedAssignment(NamedTuple):
+    """What an assignor that runs in a member needs: the group at one moment (KIP-848)."""
+
+    group_epoch: int
+    assignor: str
+    version: int
+    """The newest version of metadata that all members understand."""
+    members: tuple[PreparedMember, ...]
+    """In the order of joining."""
+    topics: tuple[tuple[TopicName, int], ...]
+    """How many partitions each topic has that a member subscribes to; sorted."""
+    wanted: frozenset[TopicName] = frozenset()
+    """All that members subscribe to, be there such a topic or not: who asks must be able to read
+    these."""

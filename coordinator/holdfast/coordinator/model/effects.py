@@ -1,7 +1,8 @@
 """What a decision asks of the node beside its events: answers to calls, and deadlines.
 
 Effects are carried out in order, after the decision's events are committed (or at once if it has
-none and no earlier batch of the group is under way). They are values; they change no state.
+none and no earlier batch of the group is under way). They are values; they change no state. What a
+node has found, or computed, at an effect's bidding comes back as a command, which is here, too.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from holdfast.coordinator.model import replies
+from holdfast.coordinator.model.consumer_events import MemberTarget, ResolvedRegex
 from holdfast.coordinator.model.events import Proposed
-from holdfast.coordinator.model.ids import CallId, MemberId, TopicName
+from holdfast.coordinator.model.ids import CallId, GroupId, MemberId, TopicName
 from holdfast.coordinator.model.member_profile import GroupSpec
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import State
@@ -71,6 +73,41 @@ class ComputeTarget:
     spec: GroupSpec
     sizes: Mapping[TopicName, int]
     """How many partitions each topic has that exists and is subscribed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallRegexes:
+    """The node has looked up which topics some regular expressions of a group match.
+
+    Resolution takes a library and time, so it is done outside, after `effects.ResolveRegexes`.
+    """
+
+    group_id: GroupId
+    resolved: tuple[ResolvedRegex, ...]
+    newest_index: int
+    """When the newest of all topics was created that were looked at (K-P8)."""
+    looked_index: int
+    """The last entry that was applied when they were looked at."""
+    in_vain: tuple[str, ...] = ()
+    """Regular expressions that match more topics than an entry of the log can name (S7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallTarget:
+    """A target of the group was computed beside its work, after `effects.ComputeTarget` (K-M20).
+
+    The group may have changed meanwhile, so the decision looks whether the target is true of it. A
+    target that a member hands in becomes one of these, once it is known who hands it in.
+    """
+
+    group_id: GroupId
+    epoch: int
+    """The group epoch that it answers."""
+    assignor: str
+    targets: tuple[MemberTarget, ...]
+    """Of all members that are to own something."""
+    installed_by: MemberId = ""
+    """The member whose assignor has computed it; "": the node has."""
 
 
 Effect: TypeAlias = Answer | Arm | Cancel | Renew | ResolveRegexes | ComputeTarget

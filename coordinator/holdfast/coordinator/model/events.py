@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.access import Acl, Fingerprint, Revocation
 from holdfast.coordinator.model.consumer_events import (
+    AssignmentRequested,
     EpochRaised,
     GroupConverted,
     MemberAdvanced,
@@ -357,6 +358,7 @@ GroupEvent: TypeAlias = (
     | MemberSubscribed
     | EpochRaised
     | RegexResolved
+    | AssignmentRequested
     | TargetStored
     | MemberAdvanced
     | GroupConverted

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.consumer_events import (
+    AssignmentRequested,
     EpochRaised,
     GroupConverted,
     MemberAdvanced,
@@ -66,6 +67,7 @@ SINCE: Final[Mapping[type, int]] = {
     MemberSubscribed: 2,
     EpochRaised: 2,
     RegexResolved: 2,
+    AssignmentRequested: 2,
     TargetStored: 2,
     MemberAdvanced: 2,
     GroupConverted: 2,

@@ -52,6 +52,25 @@ class MemberProfile(NamedTuple):
         return next((p.metadata for p in self.protocols if p.name == protocol_name), b"")
 
 
+class ClientAssignor(NamedTuple):
+    """An assignor that a member of the heartbeat protocol can run itself (KIP-848)."""
+
+    name: str
+    minimum_version: int
+    """The oldest version of metadata that the member understands."""
+    maximum_version: int
+    reason: int
+    """Why the member wants another target, by the assignor's own numbers; 0: it does not."""
+    version: int
+    """That of its own metadata."""
+    metadata: bytes
+    """What the assignor needs to know of the member."""
+
+    def understands(self, version: int) -> bool:
+        """Return whether the member can read metadata of a version."""
+        return self.minimum_version <= version <= self.maximum_version
+
+
 @flattened
 class ConsumerProfile(NamedTuple):
     """What a member is and wants, beside who it is."""
@@ -70,6 +89,12 @@ class ConsumerProfile(NamedTuple):
     """The regular expression that it wants topics by; "": none."""
     server_assignor: str = ""
     """The assignor that it would have; "": any."""
+    client_assignors: tuple[ClientAssignor, ...] = ()
+    """Those that it can run itself, the most wanted first."""
+
+    def client_assignor(self, name: str) -> ClientAssignor | None:
+        """Return what the member says for an assignor; None: it cannot run it."""
+        return next((each for each in self.client_assignors if each.name == name), None)
 
 
 class ClassicProfile(NamedTuple):

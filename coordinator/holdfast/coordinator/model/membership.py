@@ -139,6 +139,10 @@ def _old_subscriber(event: consumer.MemberSubscribed) -> Ids:
     return () if event.joined else (event.member_id,)
 
 
+def _chosen(event: consumer.AssignmentRequested) -> Ids:
+    return (event.member_id,)
+
+
 def _causer(event: ev.RebalanceStarted) -> Ids:
     return (event.member_id,) if event.member_id else ()
 
@@ -176,6 +180,7 @@ TABLE: Final[Mapping[type, Line]] = {
     ),
     consumer.EpochRaised: UNTOUCHED,
     consumer.RegexResolved: UNTOUCHED,
+    consumer.AssignmentRequested: Line(named=_chosen),
     consumer.TargetStored: UNTOUCHED,
     consumer.MemberAdvanced: Line(ADVANCED, named=_one),
     consumer.GroupConverted: Line(everyone=CONVERTED),

@@ -279,6 +279,24 @@ class StaleMemberEpoch:
 
 
 @dataclass(frozen=True, slots=True)
+class NotChosen:
+    """It is not this member that computes the target of its group, or not any more (KIP-848)."""
+
+    member_id: MemberId
+    chosen: MemberId
+    """"": nobody is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaleAssignment:
+    """A target was computed for a group that has changed meanwhile (KIP-848)."""
+
+    sent: int
+    current: int
+    """The group epoch."""
+
+
+@dataclass(frozen=True, slots=True)
 class UnreleasedInstanceId:
     """The instance id is in use by another process, which has not released it (K-N11)."""
 
@@ -341,6 +359,8 @@ Rejection: TypeAlias = (
     | FencedMemberEpoch
     | PastHeartbeat
     | StaleMemberEpoch
+    | NotChosen
+    | StaleAssignment
     | UnreleasedInstanceId
     | UnsupportedAssignor
     | InvalidRegularExpression

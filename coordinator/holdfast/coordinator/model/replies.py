@@ -80,6 +80,15 @@ class OwnedPartition(NamedTuple):
     """Of the grant that gave it to this member, or to this instance (S13)."""
 
 
+class AssignedMetadata(NamedTuple):
+    """What an assignor that ran in a member says to a member beside its partitions (KIP-848)."""
+
+    assignor: str
+    """"": the target in force is of none, so nothing is said."""
+    version: int = 0
+    metadata: bytes = b""
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeatReply:
     """ConsumerGroupHeartbeat v1."""
@@ -92,6 +101,10 @@ class ConsumerHeartbeatReply:
     """What the member is to own, by topic and partition; None: as before."""
     grant: Grant = Grant()
     """Timeouts in force, and `predecessor_ms`; its token is 0, for each partition has its own."""
+    should_compute: bool = False
+    """The member is the one to compute the target of its group (KIP-848)."""
+    assigned: AssignedMetadata | None = None
+    """With an assignment, once the member is at the target's epoch; None: as before, or never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ SYNC: Final = "sync"
 """Members answered in this generation must sync within the rebalance timeout (K-E10); key: ""."""
 REBALANCE: Final = "rebalance"
 """A member of the heartbeat protocol must give partitions up in time (K-M25); key: member id."""
+COMPUTE: Final = "compute"
+"""The chosen member must install a target in time, else another one is chosen; key: ""."""
 OVERSIZE: Final = "oversize"
 """A new leader found more members than the group may have (K-I13); fires at once; key: ""."""
 

@@ -30,7 +30,8 @@ def entries_of(group: ConsumerGroup) -> Iterator[Entry]:
     for instance_id, member_id in body.instances.items():
         yield Entry("instance", instance_id, member_id)
     for target in body.targets.values():
-        yield Entry("target", target.member_id, _listed(target.partitions))
+        if target.partitions:  # one may have metadata alone
+            yield Entry("target", target.member_id, _listed(target.partitions))
     for found in body.regexes.values():
         yield Entry("regex", found.regex, ",".join(found.topics))
 

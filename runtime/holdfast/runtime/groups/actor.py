@@ -13,8 +13,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, Heartbeat, InstallRegexes
-from holdfast.coordinator.model.effects import Answer, Renew, ResolveRegexes, settled
+from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, Heartbeat
+from holdfast.coordinator.model.effects import (
+    Answer,
+    InstallRegexes,
+    Renew,
+    ResolveRegexes,
+    settled,
+)
 from holdfast.coordinator.model.ids import fencing_token
 from holdfast.coordinator.model.state import RequestKey
 from holdfast.coordinator.model.usage import NOTHING, Usage

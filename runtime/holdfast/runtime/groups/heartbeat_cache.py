@@ -217,7 +217,7 @@ def is_plain(command: ConsumerGroupHeartbeat) -> bool:
         said is None
         for said in (
             *(command.owned, command.topics, command.regex, command.server_assignor),
-            *(command.rack_id, command.rebalance_timeout_ms),
+            *(command.rack_id, command.rebalance_timeout_ms, command.client_assignors),
         )
     )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.groups.sizes import of_names
 from holdfast.coordinator.kernel.queries import newest_topic
-from holdfast.coordinator.model.commands import InstallRegexes
+from holdfast.coordinator.model.effects import InstallRegexes
 from holdfast.runtime.groups.regexes import problem_of, resolve
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from holdfast.coordinator.consumer.assignors import ASSIGNORS
-from holdfast.coordinator.model.commands import InstallTarget
 from holdfast.coordinator.model.consumer_events import MemberTarget
+from holdfast.coordinator.model.effects import InstallTarget
 from holdfast.runtime.event_log.child import run_child
 from holdfast.runtime.groups import target_program
 

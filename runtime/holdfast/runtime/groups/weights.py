@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.groups.sizes import of_event, of_partitions
+from holdfast.coordinator.groups.sizes import of_event, of_target
 from holdfast.coordinator.model.commands import (
     CommitOffsets,
     ConsumerGroupHeartbeat,
@@ -18,13 +18,13 @@ from holdfast.coordinator.model.commands import (
     DeleteOffsets,
     DeleteTopics,
     ExpireOffsets,
-    InstallRegexes,
-    InstallTarget,
+    InstallAssignment,
     JoinGroup,
     LeaveGroup,
     SyncGroup,
 )
 from holdfast.coordinator.model.consumer_events import MemberAdvanced, RegexResolved, TargetStored
+from holdfast.coordinator.model.effects import InstallRegexes, InstallTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,14 +58,15 @@ def _listed(command: Command) -> Iterator[int]:
             yield from (_ITEM + 2 * len(place.topic) for place in partitions)
         case LeaveGroup(members=members):
             yield from (_ITEM + 2 * (len(m.member_id) + len(m.instance_id or "")) for m in members)
-        case ConsumerGroupHeartbeat(topics=topics):
+        case ConsumerGroupHeartbeat(topics=topics, client_assignors=assignors):
             yield from (_ITEM + len(name) for name in topics or ())
+            yield from (_HEAD + len(each.name) + len(each.metadata) for each in assignors or ())
         case _:
             yield from _listed_beside(command)
 
 
 def _listed_beside(command: Command) -> Iterator[int]:
-    """Yield the same of commands that no member sends."""
+    """Yield the same of commands that members seldom send, or never."""
     match command:
         case CreateTopics(topics=topics) | CreatePartitions(topics=topics):
             yield from (_ITEM + 2 * len(topic.name) for topic in topics)
@@ -73,8 +74,8 @@ def _listed_beside(command: Command) -> Iterator[int]:
             yield from (_ITEM + 2 * len(name) for name in names)
         case ExpireOffsets():
             yield ALONE  # its list is known after the decision
-        case InstallTarget(targets=targets):
-            yield from (len(each.member_id) + of_partitions(each.partitions) for each in targets)
+        case InstallTarget(targets=targets) | InstallAssignment(targets=targets):
+            yield from map(of_target, targets)
         case InstallRegexes(resolved=resolved):
             yield from (_ITEM + len(name) for each in resolved for name in each.topics)
         case _:

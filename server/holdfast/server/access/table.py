@@ -81,6 +81,8 @@ TABLE: Final[Mapping[str, Line]] = {
     "GroupService.Heartbeat": _MEMBERS_CALL,
     "GroupService.HeartbeatStream": Line(CALLS),
     "GroupService.ConsumerGroupHeartbeat": Line(MEMBERS, _JOIN, topics=_READ_TOPIC),
+    "GroupService.PrepareAssignment": Line(WHOLE, _JOIN, topics=_READ_TOPIC),
+    "GroupService.InstallAssignment": Line(WHOLE, _JOIN, topics=_READ_TOPIC),
     "GroupService.LeaveGroup": _MEMBERS_CALL,
     "GroupService.FindCoordinator": Line(ANYONE),
     "GroupService.Session": Line(CALLS),

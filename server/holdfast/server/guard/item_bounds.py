@@ -47,12 +47,16 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "SyncGroupRequest.assignments": MEMBERS_MAX,
     "HeartbeatBatch.requests": BEATS_MAX,
     "HeartbeatBatch.consumer_requests": BEATS_MAX,
+    "HeartbeatBatch.consumer_requests.holdfast.client_assignors.assignors": 10_000,
     "HeartbeatBatch.consumer_requests.subscribed_topic_names.names": 10_000,
     "HeartbeatBatch.consumer_requests.topic_partitions.topic_partitions": 10_000,
     "HeartbeatBatch.consumer_requests.topic_partitions.topic_partitions.partitions": 100_000,
     "ConsumerGroupHeartbeatRequest.subscribed_topic_names.names": 5_000,
     "ConsumerGroupHeartbeatRequest.topic_partitions.topic_partitions": 10_000,
     "ConsumerGroupHeartbeatRequest.topic_partitions.topic_partitions.partitions": 100_000,
+    "InstallAssignmentRequest.members": MEMBERS_MAX,
+    "InstallAssignmentRequest.members.topic_partitions": 100_000,
+    "InstallAssignmentRequest.members.topic_partitions.partitions": 100_000,
     "LeaveGroupRequest.members": LEAVING_MAX,
     "SessionRequest.calls": CALLS_MAX,
     "SessionRequest.calls.join.protocols": 10_000,
@@ -60,6 +64,7 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "SessionRequest.calls.leave.members": 10_000,
     "SessionRequest.calls.commit.topics": 10_000,
     "SessionRequest.calls.commit.topics.partitions": 10_000,
+    "SessionRequest.calls.consumer_heartbeat.holdfast.client_assignors.assignors": 10_000,
     "SessionRequest.calls.consumer_heartbeat.subscribed_topic_names.names": 10_000,
     "SessionRequest.calls.consumer_heartbeat.topic_partitions.topic_partitions": 10_000,
     "SessionRequest.calls.consumer_heartbeat.topic_partitions.topic_partitions.partitions": 100_000,
@@ -98,12 +103,18 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
 
 The last ones are no requests, but the messages in bytes of type `consumer`.
 """
+_IN_EXTRAS: Final = ".holdfast.client_assignors.assignors"
+"""The only list in our own part of requests; it means something in one kind of heartbeat alone, and
+counts everywhere, for whatever has that part has the list."""
+_IN_EXTRAS_MAX: Final = 5_000
+"""Its items, where no line above says another number; a heartbeat with more than 16 is refused."""
 _OF_MEMBERS: Final = frozenset(
     {"SyncGroupRequest.assignments", "SessionRequest.calls.sync.assignments"}
+    | {"InstallAssignmentRequest.members"}
 )
 _OF_ANY_SIZE: Final = frozenset(
     {"JoinGroupRequest", "SyncGroupRequest", "LeaveGroupRequest", "RemoveMembersRequest"}
-    | {"OffsetCommitRequest", "SessionRequest"}
+    | {"OffsetCommitRequest", "SessionRequest", "InstallAssignmentRequest"}
 )
 """Requests that carry bytes or texts of their callers: only the setting bounds them (S7)."""
 PLAIN_BYTES_MAX: Final = 64 << 10
@@ -137,11 +148,18 @@ def _field(field: FieldDescriptor, path: str) -> Field:
         path=path,
         name=field.name,
         number=field.number,
-        most=ITEMS_MAX[path] if field.is_repeated else None,
+        most=most_of(path) if field.is_repeated else None,
         packed=field.is_repeated and field.type in _NUMBERS,
         inner=inner,
         lists=any(one.most is not None or one.lists for one in (inner or {}).values()),
     )
+
+
+def most_of(path: str) -> int:
+    """Return the bound of a list; raises KeyError if it has none."""
+    if path.endswith(_IN_EXTRAS):
+        return ITEMS_MAX.get(path, _IN_EXTRAS_MAX)
+    return ITEMS_MAX[path]
 
 
 _NUMBERS: Final = frozenset(
@@ -182,7 +200,9 @@ class Bounds:
         self.least = _least(self._fields.values())
         """The smallest bound of a list: a message of so many bytes, or items, breaks none."""
         any_size = self._name in _OF_ANY_SIZE
-        own = min(PLAIN_BYTES_MAX + items * _ITEM_BYTES, _LIST_BYTES_MAX)
+        of_all = (field for field in walk(self._fields.values()) if "holdfast" not in field.path)
+        listed = sum(field.most or 0 for field in of_all)
+        own = min(PLAIN_BYTES_MAX + listed * _ITEM_BYTES, _LIST_BYTES_MAX)
         self.bytes_max = None if any_size else own
         """Most bytes of such a message; None: as many as the setting allows."""
 
@@ -278,7 +298,7 @@ class Bounds:
 
 _FIELDS_EACH: Final = 2
 """Fields that are counted for an item: the item itself and, on average, one field in it."""
-PLAIN_FIELDS_MAX: Final = 5
+PLAIN_FIELDS_MAX: Final = 6
 """Fields of an item without lists, at most. They are counted only where the item is long."""
 
 

@@ -48,6 +48,7 @@ from holdfast.server.rpc.admin_service import AdminService
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.backup_service import BackupService
 from holdfast.server.rpc.callers import Callers
+from holdfast.server.rpc.calls.assignments import Assignments
 from holdfast.server.rpc.calls.heartbeat_batch import HeartbeatBatches
 from holdfast.server.rpc.calls.member_calls import MemberCalls
 from holdfast.server.rpc.group_service import GroupService
@@ -245,7 +246,10 @@ class Node:
             *(self.open_streams, self.call_counts, admission, self.traces),
         )
         group_pb2_grpc.add_GroupServiceServicer_to_server(
-            GroupService(self.replica, self.actors, self._calls, self.streams, self._sessions),
+            GroupService(
+                *(self.replica, self.actors, self._calls, self.streams, self._sessions),
+                Assignments(self.actors, self._reads, self._callers, self._gate),
+            ),
             door,
         )
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(

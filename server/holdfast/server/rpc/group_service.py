@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
+    from holdfast.server.rpc.calls.assignments import Assignments
     from holdfast.server.rpc.calls.member_call import MemberCall, RequestT, ResponseT
     from holdfast.server.rpc.calls.member_calls import MemberCalls
     from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
@@ -38,9 +39,10 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         calls: MemberCalls,
         streams: HeartbeatStreams,
         sessions: Sessions,
+        assignments: Assignments,
     ) -> None:
         self._replica, self._actors, self._calls = replica, actors, calls
-        self._streams, self._sessions = streams, sessions
+        self._streams, self._sessions, self._assignments = streams, sessions, assignments
 
     @answered(g.JoinGroupResponse)
     async def JoinGroup(self, request: g.JoinGroupRequest, context: Context) -> g.JoinGroupResponse:
@@ -86,6 +88,20 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     ) -> None:
         """Carry out calls of many members, and answer each when it is done."""
         await self._sessions.serve(requests, context)
+
+    @answered(g.PrepareAssignmentResponse)
+    async def PrepareAssignment(
+        self, request: g.PrepareAssignmentRequest, context: Context
+    ) -> g.PrepareAssignmentResponse:
+        """Give the chosen member of a group what its assignor needs."""
+        return await self._assignments.prepare(request, context)
+
+    @answered(g.InstallAssignmentResponse)
+    async def InstallAssignment(
+        self, request: g.InstallAssignmentRequest, context: Context
+    ) -> g.InstallAssignmentResponse:
+        """Take the target that the chosen member's assignor has computed."""
+        return await self._assignments.install(request, context)
 
     @answered(g.LeaveGroupResponse)
     async def LeaveGroup(

@@ -112,6 +112,7 @@ def _extras(member: DescribedConsumerMember) -> a.ConsumerGroupDescribedMemberEx
         principal=member.principal,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
+        should_compute=member.should_compute,
     )
 
 

@@ -178,6 +178,18 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
         "the call speaks of member epoch {sent}, the member is at {current}. Try again with the "
         "epoch that the next heartbeat's answer gives",
     ),
+    r.NotChosen: Coded(
+        e.ERROR_CODE_UNKNOWN_MEMBER_ID,
+        "member {member_id!r} is in the group, but not the one to compute its target: that is "
+        "{chosen!r}, if anybody. A target came meanwhile, or this member took too long. Go on with "
+        "heartbeats; an answer says should_compute if it is asked again",
+    ),
+    r.StaleAssignment: Coded(
+        e.ERROR_CODE_STALE_MEMBER_EPOCH,
+        "the target is for group epoch {sent}, and the group is at {current}: it, or who is "
+        "in it, has changed since PrepareAssignment was answered. If the next heartbeat's answer "
+        "still says should_compute, prepare and compute again",
+    ),
     r.UnreleasedInstanceId: Coded(
         e.ERROR_CODE_UNRELEASED_INSTANCE_ID,
         "the instance id {instance_id!r} is in use by member {holder!r} of client "

@@ -13,7 +13,7 @@ from holdfast.coordinator.model.ids import TopicPartition, TopicPartitions
 from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.rpc.errors import malformed
-from holdfast.server.translate import limits
+from holdfast.server.translate import assignments, limits
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
@@ -164,6 +164,7 @@ def consumer_heartbeat(
         regex=_optional_text(request, "subscribed_topic_regex"),
         regex_problem=regex_problem,
         server_assignor=_optional_text(request, "server_assignor"),
+        client_assignors=assignments.client_assignors(request.holdfast),
         owned=_owned(request),
         life=limits.life(request.holdfast),
         beat=limits.beat(request.holdfast),

@@ -113,6 +113,11 @@ def consumer_heartbeat(reply: replies.ConsumerHeartbeatReply) -> g.ConsumerGroup
         response.assignment.CopyFrom(_assignment(tokens))
         response.holdfast.predecessor_ms = reply.grant.predecessor_ms
         response.holdfast.partition_tokens.extend(tokens)
+    if reply.should_compute:
+        response.holdfast.should_compute = True
+    if reply.assigned is not None:
+        said = x.AssignedMetadata(**reply.assigned._asdict())
+        response.holdfast.assigned_metadata.CopyFrom(said)
     return response
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.coordinator.model.consumer_events import RegexResolved
+from dataclasses import replace
+
+from holdfast.coordinator.model.consumer_events import RegexResolved, TargetStored
 from holdfast.coordinator.model.events import MembersLeft, PartitionsAdded, TopicSize
 from unit.chaos.scribe import advanced, raised, settled, subscribed, target, whats
 
@@ -65,3 +67,19 @@ def test_inv_8_an_expression_that_nobody_had_is_looked_up_again() -> None:
     s.entry(RegexResolved("t", ("t",), 1), raised(6, "regex"), target(6, {}))
 
     assert "t/0 is nobody's in the target" in whats(s.judged("I8"))
+
+
+def test_inv_8_what_a_members_assignor_gives_to_nobody_is_nobodys() -> None:
+    """It promises nothing; but it, too, gives nothing twice."""
+
+    def by_a_member(epoch: int, shares: dict[str, list[int]]) -> TargetStored:
+        return replace(target(epoch, shares), installed_by="a")
+
+    s, _ = settled()
+    s.entry(raised(3, "asked"), by_a_member(3, {"a": [0], "b.1": [2, 3]}))
+    s.entry(advanced("a", 3, freed=(1,)), advanced("b.1", 3))
+    assert s.judged("I8").violations == []
+
+    s.entry(raised(4, "asked"), by_a_member(4, {"a": [0, 2], "b.1": [2, 3]}))
+
+    assert "t/2 is given 2 times" in whats(s.judged("I8"))

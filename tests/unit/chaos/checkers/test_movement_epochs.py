@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.coordinator.model.consumer_events import ConvertedMember, GroupConverted
 from holdfast.coordinator.model.events import (
     InstanceReleased,
@@ -108,3 +110,12 @@ def test_inv_9_a_target_knows_of_topics_what_its_group_could_know() -> None:
     s.entry(raised(4, "asked"), target(4, {"a": [0, 1, 3], "b.1": [2, 4, 5]}, "range"))
 
     assert "2 partitions moved between members that stayed, 0 had to" in whats(s.judged("I9"))
+
+
+def test_inv_9_a_members_assignor_may_move_what_it_likes() -> None:
+    """Also one that is called like an assignor of the service."""
+    s, _ = settled()
+    moved = target(3, {"a": [2, 3], "b.1": [0, 1]})
+    s.entry(raised(3, "assignor"), replace(moved, installed_by="a"))
+
+    assert s.judged("I9").violations == []

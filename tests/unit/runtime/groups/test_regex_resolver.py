@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.coordinator.cluster.settings import applied
-from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.coordinator.model.consumer_events import ResolvedRegex
+from holdfast.coordinator.model.effects import InstallRegexes
 from holdfast.coordinator.model.events import SettingChange, TopicSize
 from holdfast.coordinator.model.state import Settings, State
 from holdfast.coordinator.structures.pmap import PMap

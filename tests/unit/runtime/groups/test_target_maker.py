@@ -13,9 +13,8 @@ import pytest
 from harness.poll import until
 from holdfast.coordinator.consumer.assignors import ASSIGNORS
 from holdfast.coordinator.model import commands as c
-from holdfast.coordinator.model.commands import InstallTarget
 from holdfast.coordinator.model.consumer_events import MemberTarget
-from holdfast.coordinator.model.effects import ComputeTarget
+from holdfast.coordinator.model.effects import ComputeTarget, InstallTarget
 from holdfast.coordinator.model.events import LevelRaised, SettingChange
 from holdfast.coordinator.model.ids import TopicPartitions
 from holdfast.coordinator.model.member_profile import GroupSpec, MemberSpec

@@ -8,8 +8,22 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, cast
 
+from holdfast.coordinator.groups.sizes import of_event
 from holdfast.coordinator.model import commands as c
-from holdfast.coordinator.model.events import LevelRaised, SettingChange, TopicSize
+from holdfast.coordinator.model.consumer_events import (
+    MemberSubscribed,
+    MemberTarget,
+    TargetStored,
+)
+from holdfast.coordinator.model.events import (
+    Cause,
+    LevelRaised,
+    Part,
+    Proposed,
+    SettingChange,
+    TopicSize,
+)
+from holdfast.coordinator.model.member_profile import ClientAssignor, ConsumerProfile
 from holdfast.runtime.groups.weights import of_events
 from holdfast.storage.codec.event_codec import encode_part
 from unit.runtime.world import World, committing
@@ -165,6 +179,19 @@ def test_s7_a_target_that_fills_an_entry_has_one_of_its_own() -> None:
         assert largest(crowd.world) <= ENTRY
 
     asyncio.run(story())
+
+
+def test_s7_what_members_say_and_are_told_by_their_assignors_is_weighed() -> None:
+    """S7, KIP-848: the longest names and ids, and metadata on both ways."""
+    said = ClientAssignor("n" * 255, 0, 2**15 - 1, 127, 2**15 - 1, b"x" * 70_000)
+    profile = ConsumerProfile(client_assignors=(said,) * 16)
+    told = MemberTarget("m" * 249, (), 2**15 - 1, b"x" * 70_000)
+    subscribed = MemberSubscribed("m" * 249, None, profile, joined=False)
+    stored = TargetStored(2**31 - 1, "n" * 255, (told,) * 3, installed_by="ä" * 249)
+
+    for event in (stored, subscribed):
+        one = Proposed(event, Cause("KIP-848", "InstallAssignment"), "p", "r" * 36)
+        assert len(encode_part(Part("g", 1, 1, (one,)))) <= of_event(event)
 
 
 def test_s7_what_an_event_weighs_is_never_less_than_it_takes_on_the_log() -> None:

@@ -53,6 +53,8 @@ def test_codes_are_those_that_kafka_has() -> None:
         r.InvalidTopic: "INVALID_TOPIC_EXCEPTION",
         r.InstanceForbidden: "GROUP_AUTHORIZATION_FAILED",
         r.PastHeartbeat: "FENCED_MEMBER_EPOCH",
+        r.NotChosen: "UNKNOWN_MEMBER_ID",
+        r.StaleAssignment: "STALE_MEMBER_EPOCH",
     }
     for kind, row in TABLE.items():
         if isinstance(row, Coded):

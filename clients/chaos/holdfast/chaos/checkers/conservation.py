@@ -170,6 +170,8 @@ def _stable(
     group = view.beats
     if group is None or view.state != STABLE or record.kind not in _TOUCHES_OWNERS:
         return
+    if group.by_member:
+        return  # its assignor promises nothing
     counts["assignments"] += 1
     wanted = {topic for member_id in group.standings for topic in group.wants(member_id)}
     sure = {topic: min(size, topics.sizes.get(topic, 0)) for topic, size in begun.items()}
@@ -202,6 +204,8 @@ def _wrong_target(
     assigned = {member_id: tuple(own) for member_id, own in group.targets.items()}
     members = dict.fromkeys(group.standings, _NOBODY)
     yield from _given_wrongly(View(members=members, assigned=assigned), asked, given, topics)
+    if group.by_member:
+        return  # what the assignor of a member leaves to nobody, it means to
     sure = {topic: min(size, topics.sizes.get(topic, 0)) for topic, size in begun.items()}
     for topic, number in missing(wanted, sure, given):
         yield f"{topic}/{number} is nobody's in the target"

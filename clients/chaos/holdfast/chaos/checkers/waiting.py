@@ -5,9 +5,10 @@ new leader begins it in full. A member that is asked for a partition gives it up
 within its rebalance timeout (K-M25); one of the classic protocol has to be told first, by a
 heartbeat of its own (K-Q9, K-Q10). A partition that a target gives to a member comes to it: its
 holder is asked within a session, and it takes it within one, once it has given up what is asked of
-itself (K-O5). A raised epoch has its target within a
-session, since the next heartbeat computes it; so have topics that have changed, which it finds
-(K-M27), and a member that has only to be heard.
+itself (K-O5). A raised epoch has its target within a session, since the next heartbeat computes it,
+or has a member compute it: then that hands one in, or another is chosen, within its rebalance
+timeout (KIP-848). Topics that have changed are found within a session (K-M27), and a member that
+has only to be heard is.
 Whoever is not heard for a session is taken out (INV-12), so a group with members that want
 partitions becomes Stable. That epochs are in order, INV-3 looks at.
 """
@@ -99,6 +100,7 @@ _TOLD: Final = {
     "asked": "partitions asked back",
     "owed": "partitions owed",
     "target": "targets owed",
+    "computed": "targets asked of members",
     "step": "steps owed",
     "topics": "topics changed",
 }
@@ -106,6 +108,7 @@ _WORDS: Final = {
     "asked": "what is asked back of",
     "owed": "what is to be owned by",
     "target": "a target of its epoch",
+    "computed": "a target, or another choice, after that of",
     "step": "a step of",
     "topics": "an epoch for topics that have changed",
 }
@@ -159,7 +162,7 @@ def _open(group: str, view: View, told: Told, sizes: _Sizes) -> dict[What, int]:
     times = _Times(view, view.beats, sessions)
     found: dict[What, int] = {}
     if view.generation > view.beats.target_epoch:
-        found["target", "", _NONE] = max(sessions.values())
+        found |= times.of_target()
     if sizes.differ(view.beats):
         found["topics", "", _NONE] = max(sessions.values())
     for member_id in view.members.keys() & view.beats.standings.keys():
@@ -188,6 +191,22 @@ class _Times:
             found["owed", member_id, each] = self._coming_us(member_id, each)
         if not found and not beats.is_settled(member_id):
             found["step", member_id, _NONE] = self._sessions[member_id]
+        return found
+
+    def of_target(self) -> dict[What, int]:
+        """Return how long the next target may take: that of a member, or of a heartbeat.
+
+        A member that computes one is relieved after its rebalance timeout, or after the time to its
+        next heartbeat. It goes on for a newer epoch, once somebody has beaten in that.
+        """
+        beats, found = self._beats, dict[What, int]()
+        chosen = beats.computing()
+        if chosen in self._view.members:
+            rebalance_us = self._view.members[chosen].rebalance_timeout_ms * 1_000
+            what = ("computed", chosen, ("", beats.choices))
+            found[what] = max(rebalance_us, self._sessions[chosen])
+        if not found or beats.chosen_for < self._view.generation:
+            found["target", "", _NONE] = max(self._sessions.values())
         return found
 
     def _giving_up_us(self, member_id: str) -> int:

@@ -65,12 +65,25 @@ class HeartbeatGroup(NamedTuple):
     targets: Mapping[str, frozenset[Partition]] = {}
     assignor: str = ""
     """Of the target."""
+    by_member: bool = False
+    """It ran in a member, and promises nothing: what it gives to nobody is nobody's."""
     regexes: Mapping[str, tuple[str, ...]] = {}
+    chosen: str = ""
+    """The member that is to compute a target (KIP-848); "": none is."""
+    chosen_for: int = 0
+    """The newest epoch for which it was chosen."""
+    choices: int = 0
+    """How often somebody else was chosen, or the same one anew since it was late."""
 
     def wants(self, member_id: str) -> frozenset[str]:
         """Return the topics that a member wants, by name and by its regular expression."""
         standing = self.standings[member_id]
         return frozenset((*standing.topics, *self.regexes.get(standing.regex, ())))
+
+    def computing(self) -> str:
+        """Return the member that is to compute; "": none, or its process has stopped."""
+        standing = self.standings.get(self.chosen)
+        return "" if standing is None or standing.epoch == RELEASED else self.chosen
 
     def is_settled(self, member_id: str) -> bool:
         """Return whether a member owns all of its target."""
@@ -199,8 +212,19 @@ def _target(group: HeartbeatGroup, fields: Fields, index: int) -> HeartbeatGroup
     new = {each["member_id"]: listed(each["partitions"]) for each in fields["targets"]}
     targets = {**group.targets, **new}
     return group._replace(
-        target_epoch=fields["epoch"], targets=targets, assignor=fields["assignor"]
+        target_epoch=fields["epoch"],
+        targets=targets,
+        assignor=fields["assignor"],
+        by_member=bool(fields["installed_by"]),
+        chosen="",
     )
+
+
+def _requested(group: HeartbeatGroup, fields: Fields, index: int) -> HeartbeatGroup:
+    del index
+    chosen = fields["member_id"]
+    other = chosen != group.computing() or bool(fields["late"])
+    return group._replace(chosen=chosen, chosen_for=fields["epoch"], choices=group.choices + other)
 
 
 def _resolved(group: HeartbeatGroup, fields: Fields, index: int) -> HeartbeatGroup:
@@ -233,6 +257,7 @@ _CHANGES: Final[Mapping[str, Callable[[HeartbeatGroup, Fields, int], HeartbeatGr
     "MemberSubscribed": _subscribed,
     "InstanceReleased": _released,
     "StaticMemberReplaced": _replaced,
+    "AssignmentRequested": _requested,
     "TargetStored": _target,
     "RegexResolved": _resolved,
     "MemberAdvanced": _advanced,

@@ -120,6 +120,7 @@ class _Asked(NamedTuple):
     sizes: frozenset[tuple[str, int, int]]
     """Of these topics; and the entry that changed one, if perhaps it was not known yet, or 0."""
     assignor: str
+    by_member: bool
 
 
 def needless_moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[Needless]:
@@ -143,7 +144,8 @@ def needless_moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterato
         asked = _asked(after.beats, topics, known[record.group])
         held = {p: who for p, who in _by_target(before).items() if topics.may_have(p)}
         share = Share(_by_target(after), frozenset(after.members))
-        most = 0 if asked == last.get(record.group) else _most(asked, held, share)
+        same = asked == last.get(record.group) and not asked.by_member
+        most = 0 if same else _most(asked, held, share)
         last[record.group] = asked
         if most is None:
             continue
@@ -167,7 +169,7 @@ def _asked(group: HeartbeatGroup, topics: Topics, known: int) -> _Asked:
         (name, topics.sizes.get(name, 0), index if index > known else 0)
         for name, index in changed.items()
     )
-    return _Asked(wishes, sizes, group.assignor)
+    return _Asked(wishes, sizes, group.assignor, group.by_member)
 
 
 def _most(asked: _Asked, held: Owners, share: Share) -> int | None:
@@ -175,7 +177,7 @@ def _most(asked: _Asked, held: Owners, share: Share) -> int | None:
 
     `uniform` gives one more to members in an order of its own, however much they had (K-P13).
     """
-    if asked.assignor != "uniform" or len({own for _, own in asked.wishes}) != 1:
+    if asked.by_member or asked.assignor != "uniform" or len({own for _, own in asked.wishes}) != 1:
         return None
     over = len(share.owners) % max(1, len(share.identities))
     return needed(held, share) + min(over, len(share.identities) - over)

@@ -178,7 +178,7 @@ def _close(draft: Draft, command: JoinGroup, member_id: MemberId, change: Change
 
     Its member is still there: what ends a member finishes first what it said before.
     """
-    computing.bring(draft)
+    computing.bring(draft, command.member_id)
     _answer(draft, command, member_id, change)
 
 

@@ -14,15 +14,15 @@ from typing import Final
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import usage
+from holdfast.coordinator.consumer.client_side import choice
 from holdfast.coordinator.consumer.state import ConsumerBody
 from holdfast.coordinator.consumer.targets import epochs, target, topics_digest
 from holdfast.coordinator.consumer.targets.reconciliation import subscriptions
 from holdfast.coordinator.consumer.targets.subscription import Change
 from holdfast.coordinator.groups.draft import Draft
-from holdfast.coordinator.model.commands import InstallTarget
 from holdfast.coordinator.model.consumer_events import MemberTarget
-from holdfast.coordinator.model.effects import ComputeTarget
-from holdfast.coordinator.model.ids import TopicName
+from holdfast.coordinator.model.effects import ComputeTarget, InstallTarget
+from holdfast.coordinator.model.ids import MemberId, TopicName
 from holdfast.coordinator.model.volatile import TargetWork
 
 TRIES_MAX: Final = 3
@@ -32,9 +32,11 @@ SHARE: Final = 3
 frees and grants about as much at most, and what the member says."""
 
 
-def bring(draft: Draft) -> None:
-    """Have the target of the group epoch computed, if it is time."""
+def bring(draft: Draft, speaker: MemberId) -> None:
+    """Have the target of the group epoch computed, if it is time; `speaker`: by whose heartbeat."""
     if not target.is_due(draft):
+        return
+    if choice.ask(draft, speaker):
         return
     if _is_long(draft):
         _ask(draft)
@@ -80,30 +82,49 @@ def install(draft: Draft, command: InstallTarget) -> None:
         return
     body = draft.group.body
     sizes = topics_digest.sizes(body, draft.state.topics)
-    if draft.group.generation == command.epoch and is_true(body, sizes, command.targets):
-        assigned = {each.member_id: each.partitions for each in command.targets}
-        target.store(draft, command.assignor, assigned)
+    if choice.ask(draft, ""):
+        return  # since it was asked for, all members have come to share an assignor
+    if draft.group.generation == command.epoch and not untruth(body, sizes, command.targets):
+        accept(draft, command)
     elif work.tries < TRIES_MAX:
-        bring(draft)
+        bring(draft, "")
     else:
         target.compute(draft)  # here nothing else is decided, so an entry holds it
 
 
-def is_true(
+def accept(draft: Draft, command: InstallTarget) -> None:
+    """Store a target that was found true of the group as it is."""
+    assigned = {each.member_id: each for each in command.targets}
+    target.store(draft, command.assignor, assigned, command.installed_by)
+
+
+def untruth(
     body: ConsumerBody, sizes: Mapping[TopicName, int], targets: Sequence[MemberTarget]
-) -> bool:
-    """Return whether a target names members, each once, and what they want, each partition once."""
+) -> str:
+    """Say what of a target is not true of the group; "": all is.
+
+    It names members, each once, and what they want, each partition once.
+    """
     members = [body.members[each.member_id] for each in targets if each.member_id in body.members]
+    if len(members) < len(targets):
+        stranger = next(each.member_id for each in targets if each.member_id not in body.members)
+        return f"{stranger!r} is no member of the group"
     if len({each.member_id for each in members}) < len(targets):
-        return False
+        return "a member is named twice"
     taken: dict[TopicName, set[int]] = {topic: set() for topic in sizes}
     for given, (_, wanted) in zip(targets, subscriptions(body, members), strict=True):
         for topic, numbers in given.partitions:
             if topic not in wanted or topic not in sizes:
-                return False
+                return f"member {given.member_id!r} does not subscribe to {topic!r}, or it is gone"
             before = len(taken[topic])
             taken[topic].update(numbers)
             if len(taken[topic]) < before + len(numbers):
-                return False
-    named = [(topic, numbers) for topic, numbers in taken.items() if numbers]
-    return all(min(numbers) >= 0 and max(numbers) < sizes[topic] for topic, numbers in named)
+                return f"a partition of {topic!r} is named twice"
+    return _out_of_range(taken, sizes)
+
+
+def _out_of_range(taken: Mapping[TopicName, set[int]], sizes: Mapping[TopicName, int]) -> str:
+    for topic, numbers in taken.items():
+        if numbers and (min(numbers) < 0 or max(numbers) >= sizes[topic]):
+            return f"{topic!r} has the partitions 0 to {sizes[topic] - 1} alone"
+    return ""

@@ -15,9 +15,8 @@ from holdfast.coordinator.consumer.targets import epochs, topics_digest
 from holdfast.coordinator.consumer.targets.reconciliation import subscription
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.access import DENY, EVERYONE, NOTHING, TOPIC, rank
-from holdfast.coordinator.model.commands import InstallRegexes
 from holdfast.coordinator.model.consumer_events import RegexResolved
-from holdfast.coordinator.model.effects import ResolveRegexes
+from holdfast.coordinator.model.effects import InstallRegexes, ResolveRegexes
 from holdfast.coordinator.model.ids import MemberId, Principal, TopicName
 from holdfast.coordinator.model.volatile import RegexLookup
 

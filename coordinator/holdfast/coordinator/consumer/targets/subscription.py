@@ -6,13 +6,19 @@ from typing import Final, NamedTuple
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import evolve, usage
-from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Member
+from holdfast.coordinator.consumer.client_side import negotiation
+from holdfast.coordinator.consumer.client_side.validation import FIELD
+from holdfast.coordinator.consumer.state import JOINING, ConsumerBody, ConsumerGroup, Member
 from holdfast.coordinator.consumer.targets import target
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat
 from holdfast.coordinator.model.consumer_events import MemberSubscribed
 from holdfast.coordinator.model.ids import InstanceId, Life, MemberId
-from holdfast.coordinator.model.member_profile import ClassicProfile, ConsumerProfile
+from holdfast.coordinator.model.member_profile import (
+    ClassicProfile,
+    ClientAssignor,
+    ConsumerProfile,
+)
 from holdfast.coordinator.model.rejections import InvalidRequest
 
 REGEXES_MAX: Final = 32
@@ -54,7 +60,7 @@ def note(
     old = ConsumerProfile() if known is None else known.profile
     if known is not None and new == old and classic == known.classic:
         return Change()
-    before, alone = target.assignor_in_force(draft), not group.body.members
+    was, before, alone = group.body, target.assignor_in_force(draft), not group.body.members
     resolved = group.body.regexes.get(new.regex)
     meant = instance_id if known is None else known.instance_id
     joined = known is None
@@ -74,9 +80,23 @@ def note(
     dropped_or_known = new.regex != old.regex and (not new.regex or resolved is not None)
     if new.topics != old.topics or dropped_or_known:  # K-P1, K-P2, K-P6
         return Change("joined" if known is None else "subscription", resubscribed=True)
-    if alone or target.assignor_in_force(draft) == before:
+    if alone or not _asks_anew(draft, was, before, member_id):
         return Change("", resubscribed)
     return Change("assignor", resubscribed)  # K-M19
+
+
+def _asks_anew(draft: Draft, was: ConsumerBody, before: str, member_id: MemberId) -> bool:
+    """Return whether another assignor is in force now, or the one that is has heard something new.
+
+    While all members share one of their own, it does not count which of the service's they want.
+    """
+    body: ConsumerBody = draft.group.body
+    if was.client_assignor_users or body.client_assignor_users:
+        if negotiation.asks_anew(was, body, member_id):
+            return True
+        if negotiation.name_of(body):
+            return False
+    return target.assignor_in_force(draft) != before
 
 
 def _session_ms(draft: Draft, known: Member | None) -> int:
@@ -98,12 +118,22 @@ def said(command: ConsumerGroupHeartbeat, old: ConsumerProfile) -> ConsumerProfi
         topics=old.topics if topics is None else tuple(sorted(set(topics))),  # K-M17
         regex=old.regex if command.regex is None else command.regex,
         server_assignor=old.server_assignor if assignor is None else assignor,
+        client_assignors=_client_assignors(command, old),
     )
+
+
+def _client_assignors(
+    command: ConsumerGroupHeartbeat, old: ConsumerProfile
+) -> tuple[ClientAssignor, ...]:
+    """Return what a member can run; a process that joins and does not say so can run none."""
+    if command.client_assignors is not None:
+        return command.client_assignors
+    return () if command.member_epoch == JOINING else old.client_assignors
 
 
 def too_much(draft: Draft, command: ConsumerGroupHeartbeat) -> InvalidRequest | None:
     """Refuse a subscription with which the group would have more than it may (S7)."""
-    if command.topics is None and command.regex is None:
+    if command.topics is None and command.regex is None and command.client_assignors is None:
         return None
     group: ConsumerGroup | None = draft.found
     known = None if group is None else group.body.members.get(command.member_id)
@@ -117,7 +147,8 @@ def beyond(draft: Draft, member_id: MemberId, new: ConsumerProfile) -> InvalidRe
     body = ConsumerBody() if group is None else group.body
     known = body.members.get(member_id)
     old = ConsumerProfile() if known is None else known.profile
-    if new.topics == old.topics and new.regex == old.regex:
+    same_topics = new.topics == old.topics and new.regex == old.regex
+    if same_topics and new.client_assignors == old.client_assignors:
         return None
     members = len(body.members) + (known is None)
     return (
@@ -148,7 +179,10 @@ def _too_long(
         return None
     most = f"{pool} (group.max_size x group.metadata_bytes_max)"
     problem = f"all members together would name topics of {size} bytes, allowed are {most}"
-    return InvalidRequest("subscribed_topic_names", problem)
+    if new.client_assignors == old.client_assignors:
+        return InvalidRequest("subscribed_topic_names", problem)
+    problem = f"all members together would say {size} bytes for them and topics, allowed are {most}"
+    return InvalidRequest(FIELD, problem)
 
 
 def _too_large(

@@ -13,6 +13,7 @@ from typing import Final
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import usage
 from holdfast.coordinator.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
+from holdfast.coordinator.consumer.client_side import choice
 from holdfast.coordinator.consumer.state import NEVER, ConsumerBody, ConsumerGroup
 from holdfast.coordinator.consumer.targets import topics_digest
 from holdfast.coordinator.consumer.targets.reconciliation import subscriptions
@@ -25,12 +26,14 @@ LOST_MS: Final = 60_000
 
 
 def is_due(draft: Draft) -> bool:
-    """Return whether the target is to be computed now, and is not under way.
+    """Return whether the target is to be computed now, and is under way nowhere.
 
     The last one must be old enough (K-P15), but for the first since the group had members (K-P17).
     """
     group: ConsumerGroup = draft.group
     if group.generation <= group.body.assignment_epoch or _is_under_way(draft):
+        return False
+    if choice.is_asked(group):
         return False
     if not _fits(draft):
         return False
@@ -60,21 +63,28 @@ def compute(draft: Draft) -> None:
     body: ConsumerBody = draft.group.body
     sizes = topics_digest.sizes(body, draft.state.topics)
     name = assignor_in_force(draft)
-    store(draft, name, ASSIGNORS[name](group_spec(body), sizes))
+    assigned = ASSIGNORS[name](group_spec(body), sizes)
+    store(draft, name, {each: MemberTarget(each, given) for each, given in assigned.items()})
 
 
 def store(
-    draft: Draft, assignor: str, assigned: Mapping[MemberId, tuple[TopicPartitions, ...]]
+    draft: Draft,
+    assignor: str,
+    assigned: Mapping[MemberId, MemberTarget],
+    installed_by: MemberId = "",
 ) -> None:
     """Store what is new in a target of the group epoch; who is not in it is to own nothing."""
     group: ConsumerGroup = draft.group
-    stored = TargetStored(group.generation, assignor, tuple(_changed(group.body, assigned)))
-    draft.emit(stored, "M5" if group.body.assignment_epoch == 1 else "M20")
+    changed = tuple(_changed(group.body, assigned))
+    stored = TargetStored(group.generation, assignor, changed, installed_by)
+    rule = "M5" if group.body.assignment_epoch == 1 else "M20"
+    draft.emit(stored, choice.RULE if installed_by else rule)
+    choice.rest(draft)
     draft.volatile = draft.volatile._replace(target_work=None)
 
 
 def assignor_in_force(draft: Draft) -> str:
-    """Return the assignor that most members would have, else the first of the settings (K-P11)."""
+    """Return the service's assignor that most members would have, else the first (K-P11)."""
     known = settings.of(draft.state, draft.group_id).consumer.assignors
     return preferred(draft.group.body, known)
 
@@ -112,9 +122,11 @@ def _target_of(body: ConsumerBody, member_id: MemberId) -> tuple[TopicPartitions
     return () if target is None else target.partitions
 
 
-def _changed(
-    body: ConsumerBody, assigned: Mapping[MemberId, tuple[TopicPartitions, ...]]
-) -> list[MemberTarget]:
+def _changed(body: ConsumerBody, assigned: Mapping[MemberId, MemberTarget]) -> list[MemberTarget]:
     """Return the targets that are not as before, in the order of the members' ids."""
-    found = [MemberTarget(each, assigned.get(each, ())) for each in sorted(body.members)]
-    return [each for each in found if each.partitions != _target_of(body, each.member_id)]
+    found = [assigned.get(each, MemberTarget(each, ())) for each in sorted(body.members)]
+    return [each for each in found if each != _known(body, each.member_id)]
+
+
+def _known(body: ConsumerBody, member_id: MemberId) -> MemberTarget:
+    return body.targets.get(member_id) or MemberTarget(member_id, ())

@@ -11,7 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.coordinator.kernel.group_types import type_of
-from holdfast.coordinator.model.consumer_events import EpochRaised, MemberAdvanced, TargetStored
+from holdfast.coordinator.model.consumer_events import (
+    AssignmentRequested,
+    EpochRaised,
+    MemberAdvanced,
+    TargetStored,
+)
 from holdfast.coordinator.model.events import InstanceReleased, StaticMemberReplaced
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.membership import line_of
@@ -91,9 +96,16 @@ class Hints:
             self._look(group, blocked, dict.fromkeys(_meant(events)), _came(events))
         else:
             self._step(group, blocked, events)
-        raised = any(isinstance(event, EpochRaised) for event in events)
-        if raised and type_of(group).awaits_target(group):
-            self._one_by_one.begin(group_id)
+        self._tell_computing(group, events)
+
+    def _tell_computing(self, group: Group[Any], events: Sequence[Event]) -> None:
+        """Tell the member that is to compute the target; if there is none, have one member beat."""
+        chosen = [each.member_id for each in events if isinstance(each, AssignmentRequested)]
+        if chosen:
+            self._one_by_one.end(group.group_id)
+            self._tell(group, chosen[-1:])
+        elif any(map(_may_await, events)) and type_of(group).awaits_target(group):
+            self._one_by_one.begin(group.group_id)
 
     def topics_changed(self, names: frozenset[TopicName]) -> None:
         """Have one member look in each group that may subscribe to one of these topics."""
@@ -170,6 +182,11 @@ def _came(events: Iterable[Event]) -> Iterator[MemberId]:
     for event in events:
         if isinstance(event, StaticMemberReplaced):
             yield from line_of(event).came(event)
+
+
+def _may_await(event: Event) -> bool:
+    """Return whether a target may be waited for since this event, and nobody computes it."""
+    return isinstance(event, EpochRaised | InstanceReleased | StaticMemberReplaced)
 
 
 def _freed(events: Iterable[Event]) -> Iterator[TopicPartition]:

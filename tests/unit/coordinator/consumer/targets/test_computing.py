@@ -16,7 +16,6 @@ from holdfast.coordinator.model.commands import (
     CreateTopics,
     DeleteGroup,
     DeleteTopics,
-    InstallTarget,
     LeaveGroup,
     LeavingMember,
 )
@@ -26,7 +25,7 @@ from holdfast.coordinator.model.consumer_events import (
     MemberTarget,
     TargetStored,
 )
-from holdfast.coordinator.model.effects import ComputeTarget
+from holdfast.coordinator.model.effects import ComputeTarget, InstallTarget
 from holdfast.coordinator.model.events import SettingChange, TopicSize
 from holdfast.storage.codec.event_codec import encode_part
 from unit.coordinator.consumer.talk import Talk, parts

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.coordinator.consumer.state import places
 from holdfast.coordinator.kernel.queries import newest_topic
-from holdfast.coordinator.model.commands import CreateTopics, DeleteTopics, InstallRegexes
+from holdfast.coordinator.model.commands import CreateTopics, DeleteTopics
 from holdfast.coordinator.model.consumer_events import RegexResolved, ResolvedRegex
-from holdfast.coordinator.model.effects import ResolveRegexes
+from holdfast.coordinator.model.effects import InstallRegexes, ResolveRegexes
 from holdfast.coordinator.model.events import TopicSize
 from unit.coordinator.consumer.talk import Talk, parts
 

@@ -12,7 +12,7 @@ from holdfast.coordinator.kernel.queries import newest_topic
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.access import DENY, DRY_RUN, OPEN, READER, TOPIC, Acl
 from holdfast.coordinator.model.consumer_events import ResolvedRegex
-from holdfast.coordinator.model.effects import ResolveRegexes
+from holdfast.coordinator.model.effects import InstallRegexes, ResolveRegexes
 from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged, LevelRaised
 from holdfast.coordinator.structures.pmap import PMap
 from unit.coordinator.desk import Desk
@@ -31,10 +31,10 @@ def joining(member_id: str, principal: str, regex: str = "t.*") -> c.ConsumerGro
     )
 
 
-def found(desk: Desk) -> c.InstallRegexes:
+def found(desk: Desk) -> InstallRegexes:
     """What a search finds now."""
     seen = (newest_topic(desk.state), desk.state.applied_index)
-    return c.InstallRegexes("g", FOUND, *seen)
+    return InstallRegexes("g", FOUND, *seen)
 
 
 def looked_up(mode: str) -> Desk:

@@ -149,7 +149,8 @@ def _answer(
     resubscribed = change.resubscribed
     reconciliation.advance(draft, member_id, owned, resubscribed=resubscribed, beat=command.beat)
     beat_order.advanced(draft, command)
-    sessions.lengthen(draft, before, member_id)
+    if command.beat:
+        sessions.lengthen(draft, before, member_id)
     sessions.agree(draft, member_id)
     sessions.heard(draft, member_id)
     draft.answer(command.caller.call, answers.beat(draft, command, before))

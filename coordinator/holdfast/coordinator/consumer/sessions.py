@@ -44,6 +44,7 @@ def lengthen(draft: Draft, before: Member | None, member_id: MemberId) -> None:
     """Have a rebalance timeout that a member has raised count at once (S11).
 
     It is told the longer one by this very answer, and acts by it on what it was asked for before.
+    Whoever does not number its heartbeats gets Kafka's rule: the deadline stays as it is (K-M25).
     """
     member: Member = draft.group.body.members[member_id]
     key = DeadlineKey(REBALANCE, member_id)

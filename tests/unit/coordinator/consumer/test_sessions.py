@@ -6,7 +6,7 @@ before allow it, and nobody else may own what it owns until then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -174,16 +174,33 @@ def test_m25_without_a_number_a_shorter_rebalance_timeout_counts_at_once(talk: T
     assert "a" not in talk.group.body.members
 
 
-def test_s11_a_longer_rebalance_timeout_counts_once_it_is_told(talk: Talk) -> None:
-    """Also for what was asked for before: the answer that tells it lets the member act so long."""
-    beats(talk, owned=parts("t0", "t1"), rebalance_timeout_ms=5_000)
+def asked_for_one_longer_ms(talk: Talk, **number: Any) -> int:  # noqa: ANN401 - life and beat
+    """`a` has five seconds, is asked for a partition, and says it wants thirty; what it is told."""
+    short = {"owned": parts("t0", "t1"), "rebalance_timeout_ms": 5_000}
+    beats(talk, **short, **({**number, "beat": 2} if number else {}))
+    for _ in range(13):  # until the minute that it had before must have run out
+        talk.core.advance(5_000)
+        beats(talk)
     talk.told(talk.joins("b", "t"))
     beats(talk, owned=parts("t0", "t1"))
     assert talk.member("a").state == "unrevoked"
-    longer = talk.says("a", 2, owned=parts("t0", "t1"), rebalance_timeout_ms=30_000)
-    told_ms = talk.told(longer).grant.rebalance_timeout_ms
+    longer = {"owned": parts("t0", "t1"), "rebalance_timeout_ms": 30_000}
+    return talk.told(talk.says("a", 2, **longer, **number)).grant.rebalance_timeout_ms
+
+
+def test_s11_a_longer_rebalance_timeout_counts_once_it_is_told(talk: Talk) -> None:
+    """Also for what was asked for before: the answer that tells it lets the member act so long."""
+    told_ms = asked_for_one_longer_ms(talk, life=LIFE, beat=3)
     talk.core.advance(told_ms - 1)
     assert "a" in talk.group.body.members
     talk.core.advance(1)
+
+    assert "a" not in talk.group.body.members
+
+
+def test_m25_without_a_number_a_longer_rebalance_timeout_counts_the_next_time(talk: Talk) -> None:
+    """K-M25, as in Kafka: what was asked for before is waited for as long as was said then."""
+    asked_for_one_longer_ms(talk)
+    talk.core.advance(5_000)
 
     assert "a" not in talk.group.body.members

@@ -31,6 +31,9 @@ PARTITION_BYTES: Final = 250
 """One partition of a member: its grant, its place in the map of owners, and in the target."""
 MEMBER_ON_LOG: Final = 320
 """One member in a target, without its partitions: the longest id, tags and lengths."""
+MEMBER_IN_POOL: Final = 360
+"""What a target may have for each member of `group.max_size` beside its assignment. The settings
+leave room for 400 (`cluster.settings.MEMBER_BYTES`); the rest is for what shares the entry."""
 
 
 def of_member(member: Member) -> int:
@@ -64,7 +67,7 @@ def said_by_all(body: ConsumerBody) -> int:
 
 def target_pool(in_force: GroupSettings) -> int:
     """Return how many bytes a target may have on the log: of assignments, and of ids (S7)."""
-    return in_force.assignment_pool + in_force.max_size * MEMBER_ON_LOG
+    return in_force.assignment_pool + in_force.max_size * MEMBER_IN_POOL
 
 
 def target_most(body: ConsumerBody, topics: Mapping[TopicName, TopicSize], members: int) -> int:

@@ -141,7 +141,7 @@ def _problem(draft: Draft, body: ConsumerBody, targets: Sequence[MemberTarget]) 
     )
     if size <= most:
         return ""
-    share = f"group.max_size x (group.assignment_bytes_max + {usage.MEMBER_ON_LOG})"
+    share = f"group.max_size x (group.assignment_bytes_max + {usage.MEMBER_IN_POOL})"
     return f"the target has {size} bytes with its metadata, allowed are {most} ({share})"
 
 

@@ -194,6 +194,6 @@ def _too_large(
     size = usage.target_most(wanted, draft.state.topics, members)
     if size <= pool:
         return None
-    share = f"group.max_size x (group.assignment_bytes_max + {usage.MEMBER_ON_LOG})"
+    share = f"group.max_size x (group.assignment_bytes_max + {usage.MEMBER_IN_POOL})"
     problem = f"a target for all members might have {size} bytes, allowed are {pool} ({share})"
     return InvalidRequest("subscribed_topic_names", problem)

@@ -185,7 +185,7 @@ def test_metadata_in_a_version_that_its_member_does_not_understand_is_refused(
 def test_s7_a_target_that_no_entry_could_hold_is_refused(talk: Computing) -> None:
     """S7: metadata counts like partitions, over all members."""
     talk.set(max_size="3", assignment_bytes_max="100")
-    most = 3 * (100 + 320)
+    most = 3 * (100 + 360)
     error = talk.hands_in("a", (MemberTarget("a", parts("t0"), 0, b"x" * most),))
 
     assert isinstance(error, InvalidRequest)

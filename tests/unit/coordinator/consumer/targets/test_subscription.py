@@ -58,7 +58,7 @@ def test_a_target_for_all_members_fits_into_an_entry(talk: Talk) -> None:
     talk.grow(**{LONG: 2})
     error = talk.told(talk.joins("b", LONG)).error
     assert isinstance(error, InvalidRequest)
-    assert "1072 bytes, allowed are 960" in error.problem, "each member with 320 and 160 bytes"
+    assert "1072 bytes, allowed are 1040" in error.problem
 
 
 def test_a_topic_that_grew_too_large_gives_no_target(talk: Talk) -> None:

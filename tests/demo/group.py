@@ -80,8 +80,6 @@ def _consumer(admin: Admin) -> Group:
         described = admin.consumer_group_describe(job.GROUP)[job.GROUP]
     except GroupNotFound:
         return NOBODY
-    if isinstance(described, Exception):
-        raise described
     tokens = dict(pair for member in described.members for pair in _owned(member))
     return Group(described.group_state, described.group_epoch, len(described.members), tokens)
 

@@ -220,6 +220,6 @@ def test_many_members_of_one_process_and_a_commit_of_each() -> None:
             async with Admin(node.address) as admin:
                 assert len(await admin.offsets("g")) == PARTITIONS
                 group = (await admin.consumer_group_describe("g"))["g"]
-            assert {member.member_epoch for member in group.members} == {-2}  # type: ignore[union-attr]  # one group is no refusal
+            assert {member.member_epoch for member in group.members} == {-2}
 
     run(scenario())

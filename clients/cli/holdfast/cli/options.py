@@ -215,8 +215,16 @@ def about(name: str, sentence: str, subject: str | None = None) -> str:
 
 
 def require_group(cluster: Cluster, group_id: str) -> None:
-    """End the command if there is no such group; the service's answer does not tell (K-G1)."""
+    """End the command if there is no such group; the service's answer does not tell (K-G1).
+
+    Each protocol's groups are unknown to the other's call (K-K3, K-K6).
+    """
     response = cluster.call(a.DescribeGroupsRequest(groups=[group_id]), a.DescribeGroupsResponse)
     found = response.groups[0]
-    if found.error_code == e.ERROR_CODE_GROUP_ID_NOT_FOUND:
+    unknown = e.ERROR_CODE_GROUP_ID_NOT_FOUND
+    if found.error_code != unknown:
+        return
+    asked = a.ConsumerGroupDescribeRequest(group_ids=[group_id])
+    other = cluster.call(asked, a.ConsumerGroupDescribeResponse)
+    if other.groups[0].error_code == unknown:
         fail(found.error_message or f"there is no group {group_id!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.cli.main import main
@@ -44,6 +45,24 @@ def test_a_program_is_told_it_too() -> None:
 
     assert ended.exit_code == 1
     assert json.loads(ended.stdout)
+
+
+@pytest.mark.parametrize(("whom", "code"), [("i1", 0), ("ghost", 1)])
+def test_members_of_a_group_of_the_heartbeat_protocol_are_removed(whom: str, code: int) -> None:
+    """K-G23, K-K3: the call that looks for the group first does not know it."""
+
+    async def story() -> Result:
+        async with served() as node:
+            with_topics(node)
+            await node.group.ConsumerGroupHeartbeat(join("m1", instance_id="i1"))
+            command = ["group", "remove-members", "g", "--instance", whom, "--address"]
+            return await asyncio.to_thread(CliRunner().invoke, main, [*command, node.address])
+
+    ended = asyncio.run(story())
+
+    assert ended.exit_code == code
+    assert "there is no group" not in ended.output
+    assert ("removed 1 member of g: i1" in ended.output) == (not code)
 
 
 def test_everyone_may_be_nobody() -> None:

@@ -34,6 +34,8 @@ from holdfast.coordinator.consumer.transitions import ASSIGNING, RECONCILING
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.state import EMPTY, STABLE
 from unit.client.fake_cluster import fake_cluster
+from unit.server.consumer_calls import join as join_consumer
+from unit.server.consumer_calls import with_topics
 from unit.server.nodes import Served, join, served
 from unit.server.nodes import sync as sync_request
 
@@ -132,6 +134,26 @@ def test_members_are_removed_and_each_is_answered() -> None:
         assert group.holdfast.rebalances[0].reason == "node retired"
 
     by_both(story)
+
+
+def test_a_group_of_the_heartbeat_protocol_is_looked_for_by_its_own_call() -> None:
+    """K-K3: the other call does not know the group, which is there all the same."""
+
+    def story(admin: sync.Admin) -> None:
+        results = admin.remove_members("g", instance_ids=["ghost"], member_ids=["other"])
+        assert {type(error) for error in results.values()} == {UnknownMember}
+        with pytest.raises(GroupNotFound):
+            admin.remove_members("nosuch", instance_ids=["ghost"])
+        assert len(admin.consumer_group_describe("g", epochs=10)["g"].holdfast.epochs) == 1
+        assert not admin.consumer_group_describe("g", epochs=0)["g"].holdfast.epochs
+
+    async def run() -> None:
+        async with served() as node:
+            with_topics(node)
+            await node.group.ConsumerGroupHeartbeat(join_consumer())
+            await asyncio.to_thread(_told, node.address, story)
+
+    asyncio.run(run())
 
 
 def test_groups_are_deleted_and_each_is_answered() -> None:

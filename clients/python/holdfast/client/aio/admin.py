@@ -15,15 +15,12 @@ from holdfast.client._rpc.clock import boot_ms, left_ms
 from holdfast.client._translate import offset_messages
 from holdfast.client._translate.admin_results import (
     by_name,
-    described,
     no_such_topic,
     nobody_known,
     refuse_members,
 )
 from holdfast.client._translate.arguments import check_callables, check_client_id
 from holdfast.client._translate.call_arguments import (
-    GROUP_STATES,
-    GROUP_TYPES,
     check_timeout,
     group_named,
     groups_named,
@@ -31,9 +28,9 @@ from holdfast.client._translate.call_arguments import (
     one_by_one,
     partition_counts,
     settings_to_alter,
-    words_listed,
 )
 from holdfast.client.aio.cluster_admin import ClusterAdmin
+from holdfast.client.aio.group_descriptions import GroupDescriptions
 from holdfast.client.errors import HoldfastError, NotYet, from_code
 from holdfast.v1 import admin_pb2, extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -61,7 +58,7 @@ OffsetAnswer = TypeVar(
 )
 
 
-class Admin(ClusterAdmin):
+class Admin(ClusterAdmin, GroupDescriptions):
     """`async with Admin(endpoints) as admin`.
 
     Every method raises Unavailable or OutcomeUnknown when the cluster cannot be reached within
@@ -105,51 +102,6 @@ class Admin(ClusterAdmin):
         await self._caller.close(grace_ms=END_GRACE_MS)
 
     # --- groups --------------------------------------------------------------------------------
-
-    @overload
-    async def describe_groups(
-        self, group: str, /, *, rebalances: int = 1
-    ) -> dict[str, admin_pb2.DescribedGroup]: ...
-    @overload
-    async def describe_groups(
-        self, *groups: str, rebalances: int = 1
-    ) -> dict[str, admin_pb2.DescribedGroup | HoldfastError]: ...
-    async def describe_groups(
-        self, *groups: str, rebalances: int = 1
-    ) -> dict[str, admin_pb2.DescribedGroup] | dict[str, admin_pb2.DescribedGroup | HoldfastError]:
-        """Describe state, members, assignments, and the last rebalances (at most 10).
-
-        A single group that does not exist is raised as GroupNotFound; of several it is the value.
-        """
-        extras = extras_pb2.RequestExtras(rebalances_max=rebalances)
-        names = groups_named("describe_groups", groups)
-        request = admin_pb2.DescribeGroupsRequest(groups=names, holdfast=extras)
-        answer = await self._read(request, admin_pb2.DescribeGroupsResponse)
-        return by_name({group.group_id: described(group) for group in answer.groups}, names)
-
-    async def consumer_group_describe(
-        self, *groups: str
-    ) -> dict[str, admin_pb2.ConsumerGroupDescribedGroup | HoldfastError]:
-        """Describe groups of the heartbeat protocol: epochs, targets, tokens."""
-        names = groups_named("consumer_group_describe", groups)
-        request = admin_pb2.ConsumerGroupDescribeRequest(group_ids=names)
-        answer = await self._read(request, admin_pb2.ConsumerGroupDescribeResponse)
-        return by_name({group.group_id: described(group) for group in answer.groups}, names)
-
-    async def list_groups(
-        self, *, states: Iterable[str] = (), types: Iterable[str] = ()
-    ) -> list[admin_pb2.ListedGroup]:
-        """List all groups, or those in these states (Kafka's words, "Stable") and of these types.
-
-        Any number: they are read in pages. A group that comes or goes meanwhile may be in it or
-        not. Raises ValueError for a word that is no state and no type.
-        """
-        request = admin_pb2.ListGroupsRequest(
-            states_filter=words_listed("states", states, GROUP_STATES),
-            types_filter=words_listed("types", types, GROUP_TYPES),
-        )
-        pages = self._pages(request, admin_pb2.ListGroupsResponse)
-        return [group async for answer in pages for group in answer.groups]
 
     async def delete_groups(self, *groups: str) -> Results:
         """Delete groups without members, with their offsets."""
@@ -210,7 +162,7 @@ class Admin(ClusterAdmin):
             for member in answer.members
         }
         if nobody_known(results):
-            await self.describe_groups(group)  # K-G1: no group, no members
+            await self._find(group)  # K-G1: no group, no members
         return by_name(results, members)
 
     async def trigger_rebalance(self, group: str, *, reason: str | None = None) -> None:

@@ -54,11 +54,19 @@ class Admin:
         """Describe state, members, assignments, and the last rebalances."""
         return THREAD.run(self._admin.describe_groups(*groups, rebalances=rebalances))
 
+    @overload
     def consumer_group_describe(
-        self, *groups: str
-    ) -> dict[str, admin_pb2.ConsumerGroupDescribedGroup | HoldfastError]:
-        """Describe groups of the heartbeat protocol: epochs, targets, tokens."""
-        return THREAD.run(self._admin.consumer_group_describe(*groups))
+        self, group: str, /, *, epochs: int = 1
+    ) -> dict[str, admin_pb2.ConsumerGroupDescribedGroup]: ...
+    @overload
+    def consumer_group_describe(
+        self, *groups: str, epochs: int = 1
+    ) -> dict[str, admin_pb2.ConsumerGroupDescribedGroup | HoldfastError]: ...
+    def consumer_group_describe(
+        self, *groups: str, epochs: int = 1
+    ) -> Mapping[str, admin_pb2.ConsumerGroupDescribedGroup | HoldfastError]:
+        """Describe groups of the heartbeat protocol: targets, tokens, the last epochs."""
+        return THREAD.run(self._admin.consumer_group_describe(*groups, epochs=epochs))
 
     def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()

@@ -684,6 +684,35 @@ class ConsumerGroupDescribedMember(_message.Message):
 Global___ConsumerGroupDescribedMember: _TypeAlias = ConsumerGroupDescribedMember  # noqa: Y015
 
 @_typing.final
+class ConsumerGroupDescribedGroupExtras(_message.Message):
+    """What Holdfast knows of a group of the heartbeat protocol beyond Kafka's answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___DescribedRebalance]:
+        """The last epochs, the newest first; as many as were asked for (RequestExtras.rebalances_max), by default one. An epoch
+        is told as a rebalance is: `reason` is its cause ("joined", "subscription", "assignor", "topics", "regex", "left",
+        "removed", "expired" or "asked"), `generation_id` its number. `join_phase_ms` is the time until its target was
+        computed, `assigned_after_ms` until every member owned its part; unset where it is not so far, or the next epoch
+        came before. Moves of topics that the caller may not read are counted, and not listed.
+        """
+
+    def __init__(
+        self,
+        *,
+        epochs: _abc.Iterable[Global___DescribedRebalance] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsumerGroupDescribedGroupExtras: _TypeAlias = ConsumerGroupDescribedGroupExtras  # noqa: Y015
+
+@_typing.final
 class ConsumerGroupDescribedGroup(_message.Message):
     """A group of the heartbeat protocol."""
 
@@ -697,6 +726,7 @@ class ConsumerGroupDescribedGroup(_message.Message):
     ASSIGNMENT_EPOCH_FIELD_NUMBER: _builtins.int
     ASSIGNOR_NAME_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
     error_code: _errors_pb2.ErrorCode.ValueType
     """NONE, or why this group could not be described."""
     error_message: _builtins.str
@@ -715,6 +745,10 @@ class ConsumerGroupDescribedGroup(_message.Message):
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsumerGroupDescribedMember]:
         """The members."""
 
+    @_builtins.property
+    def holdfast(self) -> Global___ConsumerGroupDescribedGroupExtras:
+        """Holdfast's own part."""
+
     def __init__(
         self,
         *,
@@ -726,10 +760,11 @@ class ConsumerGroupDescribedGroup(_message.Message):
         assignment_epoch: _builtins.int = ...,
         assignor_name: _builtins.str = ...,
         members: _abc.Iterable[Global___ConsumerGroupDescribedMember] | None = ...,
+        holdfast: Global___ConsumerGroupDescribedGroupExtras | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "error_message", b"error_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "error_message", b"error_message", "holdfast", b"holdfast"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "assignment_epoch", b"assignment_epoch", "assignor_name", b"assignor_name", "error_code", b"error_code", "error_message", b"error_message", "group_epoch", b"group_epoch", "group_id", b"group_id", "group_state", b"group_state", "members", b"members"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "assignment_epoch", b"assignment_epoch", "assignor_name", b"assignor_name", "error_code", b"error_code", "error_message", b"error_message", "group_epoch", b"group_epoch", "group_id", b"group_id", "group_state", b"group_state", "holdfast", b"holdfast", "members", b"members"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__error_message: _TypeAlias = _typing.Literal["error_message"]  # noqa: Y015
     _WhichOneofArgType__error_message: _TypeAlias = _typing.Literal["_error_message", b"_error_message"]  # noqa: Y015

@@ -179,7 +179,9 @@ class RequestExtras(_message.Message):
     False: the answer is linearizable and comes from the leader.
     """
     rebalances_max: _builtins.int
-    """DescribeGroups only: how many of a group's last rebalances to tell of. Unset: 1. A group remembers the last 10."""
+    """DescribeGroups and ConsumerGroupDescribe only: how many of a group's last rebalances, or epochs, to tell of. Unset: 1.
+    A group remembers the last 10.
+    """
     page_size: _builtins.int
     """ListGroups and ListTopics only: answer in pages of at most this many items. Unset: the whole list, or
     RESOURCE_EXHAUSTED if that is too large for one answer.

@@ -202,6 +202,8 @@ CONSUMER_TYPE: GroupType[Draft] = GroupType(
     prepare=installing.prepare,
     regex_users=view.regex_users,
     rests=view.rests,
+    has_epochs=True,
+    meant=view.meant,
     awaits_target=motion.awaits_target,
     move=motion.move,
 )

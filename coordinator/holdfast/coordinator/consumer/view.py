@@ -109,6 +109,12 @@ def identify(member: Member) -> Identity:
     return Identity(member.member_id, member.instance_id, member.profile.client_id)
 
 
+def meant(group: ConsumerGroup, member_id: MemberId) -> tuple[TopicPartitions, ...]:
+    """Return what a member is to own by the target."""
+    found = group.body.targets.get(member_id)
+    return () if found is None else found.partitions
+
+
 def held(_member: Member) -> bytes:
     """Return nothing: what a member owns is told partition by partition, not in bytes."""
     return b""

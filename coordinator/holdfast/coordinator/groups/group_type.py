@@ -26,6 +26,7 @@ from holdfast.coordinator.model.ids import (
     Principal,
     TopicName,
     TopicPartition,
+    TopicPartitions,
 )
 from holdfast.coordinator.model.rejections import InconsistentGroupProtocol, Rejection
 from holdfast.coordinator.model.replies import Reply
@@ -91,6 +92,11 @@ def _never_rests(_group: object, _member_id: object) -> bool:
 
 def _never_awaits(_group: object) -> bool:
     return False
+
+
+def _means_nothing(_group: Group[Any], _member_id: MemberId) -> tuple[TopicPartitions, ...]:
+    """Return nothing, for a type without targets."""
+    return ()
 
 
 def _never_moves(_group: object, _member_id: object) -> None:
@@ -218,6 +224,10 @@ class GroupType(Generic[D]):
     """Whether a member's next plain heartbeat has the answer of the last one until an event says
     otherwise: one that names the member, that all members depend on, or that changes topics,
     settings or rights."""
+    has_epochs: bool = False
+    """Whether its story is told by epochs and their targets, and not by rebalances."""
+    meant: Callable[[Group[Any], MemberId], tuple[TopicPartitions, ...]] = _means_nothing
+    """What the target says that a member is to own."""
     awaits_target: Callable[[Group[Any]], bool] = _never_awaits
     """Whether the next heartbeat of any member would have the assignment computed."""
     move: Callable[[Group[Any], MemberId], Move | None] = _never_moves

@@ -126,6 +126,15 @@ def newest(histories: Histories, group_id: GroupId, most: int) -> History:
     return histories.get(group_id, ())[::-1][:most]
 
 
+def epochs(histories: Histories, group_id: GroupId, most: int) -> History:
+    """Return at most so many epochs of a group, the newest first.
+
+    What the group's newest record says may wait for an epoch, and is none without.
+    """
+    told = histories.get(group_id, ())
+    return tuple(each for each in told if each.generation)[::-1][:most]
+
+
 def cut(text: str, bytes_max: int = TEXT_BYTES_MAX) -> str:
     """Return a text of at most `bytes_max`, measured as in `weight`: its begin and its end."""
     most = bytes_max if text.isascii() else bytes_max // SIGN_BYTES_MAX

@@ -3,9 +3,10 @@
 Nothing is decided on them. A rebalance stays small whatever the group's size and its names: of
 everything listed the first few are kept, the rest is counted, long texts are cut, and assignments
 are compared only up to a number of bytes, so that the largest group's rebalance does not delay the
-apply. Total for records that `evolve` has taken; the caller still guards against a defect here,
-which must stop nothing (S6). Knows no type of group: what an event did to members is in the table
-of `model.membership`; who they are and what they held, their type says.
+apply. Groups of the heartbeat protocol have epochs instead (`epochs`). Total for records that
+`evolve` has taken; the caller still guards against a defect here, which must stop nothing (S6).
+Knows no type of group: what an event did to members is in the table of `model.membership`; who they
+are and what they held, their type says.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.coordinator.groups.assignment_bytes import partitions
-from holdfast.coordinator.groups.usage import REBALANCES_MAX, of_texts
+from holdfast.coordinator.groups.usage import of_texts
 from holdfast.coordinator.model.consumer_events import GroupConverted
 from holdfast.coordinator.model.events import (
     AssignmentStored,
@@ -25,32 +26,32 @@ from holdfast.coordinator.model.events import (
     MemberJoined,
     RebalanceStarted,
 )
-from holdfast.coordinator.model.membership import (
-    EXPIRED,
-    LATE,
-    LEFT,
-    REFUSED,
-    REMOVED,
-    REPLACED,
-    line_of,
-)
+from holdfast.coordinator.model.membership import line_of
 from holdfast.coordinator.model.subscriptions import CONSUMER
+from holdfast.coordinator.projections import epochs
 from holdfast.coordinator.projections.history import (
     REASON_BYTES_MAX,
-    Change,
-    Move,
     Parted,
     Rebalance,
     cut,
     fitting,
-    weight,
-    weight_of_move,
     weight_of_parted,
+)
+from holdfast.coordinator.projections.stories import (
+    DEPARTURES,
+    LISTED_MAX,
+    NAMES_BYTES_MAX,
+    PARTED_BYTES_MAX,
+    PARTED_MAX,
+    kept,
+    listed,
+    with_last,
+    with_moves,
 )
 from holdfast.coordinator.structures.transient import Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from holdfast.coordinator.groups.group_type import GroupType, Types
     from holdfast.coordinator.model.events import Event, Record
@@ -58,33 +59,8 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.state import Group
     from holdfast.coordinator.projections.history import Histories, History
 
-KEPT_MAX: Final = REBALANCES_MAX
-"""Rebalances of a group that are told of."""
-REBALANCE_BYTES_MAX: Final = 24_000
-"""What one rebalance may weigh, the one under way, too: with long names less is listed of it."""
-HISTORY_BYTES_MAX: Final = KEPT_MAX * REBALANCE_BYTES_MAX
-"""What all rebalances of a group may weigh."""
-LISTED_MAX: Final = 32
-"""Members, moves and names that are listed of one rebalance."""
-CHANGES_BYTES_MAX: Final = 7_000
-"""What the listed members that came or went may weigh."""
-NAMES_BYTES_MAX: Final = 5_000
-"""What the names of members that have another assignment may weigh; moves get what is left."""
-PARTED_MAX: Final = 64
-PARTED_BYTES_MAX: Final = 12_000
-"""What members that went may weigh with their assignments, kept until the next assignment."""
 COMPARED_BYTES_MAX: Final = 65_536
 """Changed assignments that are compared partition by partition; of more only members count."""
-
-_DEPARTURES: Final[Mapping[str, str | None]] = {
-    LEFT: "left",
-    REMOVED: "removed",
-    EXPIRED: "expired",
-    REFUSED: "refused",
-    LATE: "expired",
-    REPLACED: None,  # the static member stays
-}
-"""How a member went, in the words of `Change`."""
 
 
 def tell(
@@ -97,7 +73,7 @@ def tell(
     """Add a record to the histories; the fold has made `after` of `before`, its group."""
     event, group_id = record.event, record.group_id
     line = line_of(event)
-    if not line.kind and not line.everyone:
+    if not line.kind and not line.everyone and not epochs.is_told(event):
         return
     if isinstance(event, GroupDeleted | GroupConverted):  # rebalances are of one protocol
         histories.set(group_id, None)
@@ -125,6 +101,8 @@ def noted(
     history: History, kind: GroupType[Any], before: Group[Any], record: Record, after: Group[Any]
 ) -> History:
     """Return the history of a group of this type after one of its records."""
+    if kind.has_epochs:
+        return epochs.noted(history, kind, before, record, after)
     event = record.event
     if isinstance(event, RebalanceStarted):
         return opened(history, kind, before, event, record)
@@ -170,21 +148,8 @@ def opened(
         parted=fitting(last.parted, weight_of_parted, PARTED_BYTES_MAX) if last else (),
     )
     if last is not None and last.parted:
-        history = _with_last(history, last._replace(parted=()))
-    return (*_kept(history), begun)
-
-
-def _kept(history: History) -> History:
-    """Return the newest finished rebalances: not too many, with room for the one that begins.
-
-    Earlier versions stored larger ones, of which fewer are kept.
-    """
-    total = REBALANCE_BYTES_MAX
-    for count, told in enumerate(reversed(history)):
-        total += weight(told)
-        if count == KEPT_MAX - 1 or total > HISTORY_BYTES_MAX:
-            return history[len(history) - count :]
-    return history
+        history = with_last(history, last._replace(parted=()))
+    return (*kept(history), begun)
 
 
 def changed(history: History, kind: GroupType[Any], before: Group[Any], event: Event) -> History:
@@ -192,7 +157,7 @@ def changed(history: History, kind: GroupType[Any], before: Group[Any], event: E
     if isinstance(event, MemberJoined):
         return _joined(history, event)
     line = line_of(event)
-    how = _DEPARTURES.get(line.kind)
+    how = DEPARTURES.get(line.kind)
     gone = () if how is None else line.went(event)
     return _went(history, kind, _those(kind, before, gone), how) if gone and how else history
 
@@ -201,7 +166,7 @@ def closed(history: History, after: Group[Any], record: Record) -> History:
     """Note that the join phase is over."""
     last = history[-1]
     over = last._replace(generation=after.generation, closed_ms=record.log_time_ms)
-    return _with_last(history, over)
+    return with_last(history, over)
 
 
 def assigned(
@@ -209,22 +174,17 @@ def assigned(
 ) -> History:
     """Note what a stored assignment moved, compared with the last one."""
     done = _told(history[-1], kind, before, after)
-    return _with_last(history, done._replace(assigned_ms=record.log_time_ms))
-
-
-def _with_last(history: History, last: Rebalance) -> History:
-    """Return the history with its last rebalance replaced."""
-    return (*history[:-1], last)
+    return with_last(history, done._replace(assigned_ms=record.log_time_ms))
 
 
 def _joined(history: History, event: MemberJoined) -> History:
     last = history[-1]
     name = event.member_id if event.instance_id is None else event.instance_id
-    joined = last._replace(came=last.came + 1, changes=_listed(last, (name,), "joined"))
+    joined = last._replace(came=last.came + 1, changes=listed(last, (name,), "joined"))
     if cut(event.member_id) == last.member_id:
         client_id = cut(event.profile.client_id)
         joined = joined._replace(instance_id=event.instance_id, client_id=client_id)
-    return _with_last(history, joined)
+    return with_last(history, joined)
 
 
 def _those(kind: GroupType[Any], group: Group[Any], member_ids: Iterable[MemberId]) -> list[Any]:
@@ -238,30 +198,23 @@ def _went(history: History, kind: GroupType[Any], members: Sequence[Any], how: s
     names = [kind.identify(member).name for member in members[:LISTED_MAX]]
     went = last._replace(
         went=last.went + len(members),
-        changes=_listed(last, names, how),
+        changes=listed(last, names, how),
         parted=_parted(last.parted, kind, members),
     )
-    return _with_last(history, went)
-
-
-def _listed(last: Rebalance, names: Iterable[str], how: str) -> tuple[Change, ...]:
-    if len(last.changes) >= LISTED_MAX:
-        return last.changes
-    known = chain(last.changes, (Change(cut(name), how) for name in names))
-    return fitting(islice(known, LISTED_MAX), of_texts, CHANGES_BYTES_MAX)
+    return with_last(history, went)
 
 
 def _parted(
-    kept: tuple[Parted, ...], kind: GroupType[Any], members: Sequence[Any]
+    known: tuple[Parted, ...], kind: GroupType[Any], members: Sequence[Any]
 ) -> tuple[Parted, ...]:
-    if len(kept) >= PARTED_MAX:
-        return kept
+    if len(known) >= PARTED_MAX:
+        return known
     gone = [
         Parted(cut(kind.identify(member).name), held)
         for member in members[:PARTED_MAX]
         if (held := kind.held(member))
     ]
-    return fitting(islice(chain(kept, gone), PARTED_MAX), weight_of_parted, PARTED_BYTES_MAX)
+    return fitting(islice(chain(known, gone), PARTED_MAX), weight_of_parted, PARTED_BYTES_MAX)
 
 
 # --- what moved ---
@@ -297,7 +250,7 @@ def _told(
     if kind.describe(after).protocol_type != CONSUMER or size > COMPARED_BYTES_MAX:
         return told
     owners = _owners(sorted(differences))
-    return told if owners is None else _with_moves(told, *owners)
+    return told if owners is None else with_moves(told, *owners)
 
 
 def _owners(
@@ -313,24 +266,3 @@ def _owners(
         owned.update(dict.fromkeys(had, name))
         owns.update(dict.fromkeys(has, name))
     return owned, owns
-
-
-def _with_moves(
-    told: Rebalance, owned: Mapping[TopicPartition, str], owns: Mapping[TopicPartition, str]
-) -> Rebalance:
-    known = owned.keys() | owns.keys()
-    differing = [place for place in known if owned.get(place) != owns.get(place)]
-    moves = [
-        Move(cut(place.topic), place.partition, cut(owned.get(place, "")), cut(owns.get(place, "")))
-        for place in nsmallest(LISTED_MAX, differing)
-    ]
-    room = REBALANCE_BYTES_MAX - weight(told)
-    given = sum(place not in owned for place in differing)
-    dropped = sum(place not in owns for place in differing)
-    return told._replace(
-        moved=len(differing) - given - dropped,
-        given=given,
-        dropped=dropped,
-        moves=fitting(moves, weight_of_move, room),
-        counted=True,
-    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.kernel import queries
-from holdfast.coordinator.projections.rebalances import KEPT_MAX
-from holdfast.server.access.table import need_of
+from holdfast.coordinator.projections.history import epochs
+from holdfast.coordinator.projections.stories import KEPT_MAX
+from holdfast.server.access.table import need_of, topics_of
 from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.rpc.callers import answered
 from holdfast.server.rpc.slices import Slices
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from holdfast.server.rpc.callers import Context
     from holdfast.server.rpc.reads import Reads
     from holdfast.server.rpc.takeovers import Takeovers
+    from holdfast.v1.extras_pb2 import RequestExtras
+
+_CONSUMER: Final = "AdminService.ConsumerGroupDescribe"
 
 
 class DescribeCalls:
@@ -37,6 +41,7 @@ class DescribeCalls:
     _denied: Callable[[Message, Need, Iterable[str], Context], frozenset[str]]
     _words: Callable[[Message, Need, Context], Callable[[str], str]]
     _forbidden_topics: Callable[[Message, Iterable[str], Context], frozenset[str]]
+    _sees: Callable[[str, Need, Context], Callable[[str], bool]]
 
     @answered(a.DescribeGroupsResponse)
     async def DescribeGroups(
@@ -47,9 +52,8 @@ class DescribeCalls:
         say = self._words(request, need, context)
         denied = self._denied(request, need, request.groups, context)
         state, extras = await self._reads.state(request.holdfast)
-        most = request.holdfast.rebalances_max if request.holdfast.HasField("rebalances_max") else 1
         asked = views.Asked(
-            min(most, KEPT_MAX),
+            _most(request.holdfast),
             self._reads.histories,
             self._actors.session_left_ms,
             self._takeovers.count,
@@ -71,11 +75,13 @@ class DescribeCalls:
         self, request: a.ConsumerGroupDescribeRequest, context: Context
     ) -> a.ConsumerGroupDescribeResponse:
         """Describe groups of the heartbeat protocol, each to those who may read all its topics."""
-        need = need_of("AdminService.ConsumerGroupDescribe")
+        need = need_of(_CONSUMER)
         say = self._words(request, need, context)
         denied = self._denied(request, need, request.group_ids, context)
         state, extras = await self._reads.state(request.holdfast)
-        room, slices = Room("name fewer groups"), Slices()
+        most, histories = _most(request.holdfast), self._reads.histories
+        sees = self._sees("ConsumerGroupDescribe", topics_of(_CONSUMER), context)
+        room, slices = Room("name fewer groups, or ask for fewer epochs"), Slices()
         response = Encoded(a.ConsumerGroupDescribeResponse(holdfast=extras), room)
 
         async def encode(group_id: str) -> bytes:
@@ -87,7 +93,8 @@ class DescribeCalls:
             found = queries.describe_consumer_group(state, group_id)
             if await self._hides(found, request, context, slices):
                 return room.taken(consumer_views.unreadable(group_id).SerializeToString())
-            return await consumer_views.described(found, room, slices)
+            told = epochs(histories, group_id, most) if found.error is None else ()
+            return await consumer_views.described(found, told, sees, room, slices)
 
         async for raw in _encoded_once(request.group_ids, encode, room, slices):
             response.put(a.ConsumerGroupDescribeResponse.GROUPS_FIELD_NUMBER, raw)
@@ -105,6 +112,11 @@ class DescribeCalls:
             return False
         names = await consumer_views.topics(group, slices)
         return bool(self._forbidden_topics(request, names, context))
+
+
+def _most(asked: RequestExtras) -> int:
+    """Return how many rebalances, or epochs, are told of."""
+    return min(asked.rebalances_max if asked.HasField("rebalances_max") else 1, KEPT_MAX)
 
 
 async def _encoded_once(

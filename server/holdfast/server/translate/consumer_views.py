@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.coordinator.model.rejections import GroupAuthorizationFailed
 from holdfast.coordinator.model.text import readable
 from holdfast.server.guard.answer_size import Encoded
+from holdfast.server.translate import rebalances
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.server.translate.responses import partition_tokens
 from holdfast.v1 import admin_pb2 as a
@@ -14,7 +15,7 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from holdfast.coordinator.model.described import (
         DescribedConsumerGroup,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     )
     from holdfast.coordinator.model.ids import TopicName, TopicPartitions
     from holdfast.coordinator.model.rejections import Rejection
+    from holdfast.coordinator.projections.history import History
     from holdfast.server.guard.answer_size import Room
     from holdfast.server.rpc.slices import Slices
 
@@ -34,9 +36,22 @@ _UNREADABLE: Final = (
 """It names none of them: the caller has not."""
 
 
-async def described(group: DescribedConsumerGroup, room: Room, slices: Slices) -> bytes:
-    """Encode a group and its members. Raises CallFailed if there is no room for it."""
-    made = Encoded(_head(group), room)
+async def described(
+    group: DescribedConsumerGroup,
+    told: History,
+    sees: Callable[[str], bool],
+    room: Room,
+    slices: Slices,
+) -> bytes:
+    """Encode a group, its members, and its last epochs. Raises CallFailed if there is no room.
+
+    `sees`: tells whether the caller may read a topic; the group may have had others before.
+    """
+    head = _head(group)
+    for epoch in told:
+        moves = tuple(each for each in epoch.moves if sees(each.topic))
+        head.holdfast.epochs.append(rebalances.described(epoch._replace(moves=moves)))
+    made = Encoded(head, room)
     async for member in slices.of(group.members):
         made.add(a.ConsumerGroupDescribedGroup.MEMBERS_FIELD_NUMBER, _member(member))
     return made.encoded()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli.render import consumer_groups
+from holdfast.cli.render.times import Now
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
+
+NOW = Now(log_ms=60_000, wall_ms=60_000)
 
 
 def owning(*numbers: int) -> g.ConsumerGroupAssignment:
@@ -19,7 +22,7 @@ def shown(
     capsys: pytest.CaptureFixture[str], **group: object
 ) -> tuple[list[str], list[dict[str, str]]]:
     """The lines above the table, and its rows by column."""
-    consumer_groups.show([a.ConsumerGroupDescribedGroup(**group)])  # type: ignore[arg-type]  # its fields
+    consumer_groups.show([a.ConsumerGroupDescribedGroup(**group)], NOW)  # type: ignore[arg-type]  # its fields
     lines = capsys.readouterr().out.splitlines()
     if len(lines) <= 2:
         return lines, []
@@ -71,7 +74,7 @@ def test_a_group_on_its_way_shows_who_gives_up_and_who_waits(
     assert (first["OWNS"], first["TARGET"]) == ("t 0-3", "t 0-1")
     assert (first["PRINCIPAL"], first["NOTE"]) == ("svc", "has to give up t 2-3")
     assert (second["INSTANCE"], second["OWNS"], second["TARGET"]) == ("-", "-", "t 2-3")
-    assert second["NOTE"] == "waits for partitions of others"
+    assert second["NOTE"] == "waits for t 2-3 of i1"
 
 
 @pytest.mark.parametrize(("behind", "empty"), [(False, 1), (True, 2)])
@@ -80,7 +83,7 @@ def test_an_empty_line_stands_between_groups(
 ) -> None:
     """Also between them and those of the classic protocol."""
     groups = [a.ConsumerGroupDescribedGroup(group_id=name) for name in ("g", "h")]
-    consumer_groups.show(groups, behind=behind)
+    consumer_groups.show(groups, NOW, behind=behind)
 
     assert capsys.readouterr().out.splitlines().count("") == empty
 
@@ -103,3 +106,28 @@ def test_a_member_that_restarts_is_noted(capsys: pytest.CaptureFixture[str]) -> 
     _, (row,) = shown(capsys, group_id="g", group_state="Reconciling", members=[away])
 
     assert (row["EPOCH"], row["NOTE"]) == ("-2", "restarting")
+
+
+def test_who_waits_for_nobody_any_more_takes_the_rest_by_itself(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """K-O5: what it waited for is free, and its own next heartbeat grants it."""
+    waits = a.ConsumerGroupDescribedMember(member_id="m", assignment=owning(0))
+    waits.target_assignment.CopyFrom(owning(0, 1))
+    waits.holdfast.state = "unreleased"
+
+    _, (row,) = shown(capsys, group_id="g", group_state="Reconciling", members=[waits])
+
+    assert row["NOTE"] == "takes the rest with its next heartbeat"
+
+
+def test_the_member_that_is_to_compute_the_target_is_noted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """KIP-848: the group is Assigning until it has."""
+    chosen = a.ConsumerGroupDescribedMember(member_id="m")
+    chosen.holdfast.should_compute = True
+
+    _, (row,) = shown(capsys, group_id="g", group_state="Assigning", members=[chosen])
+
+    assert row["NOTE"] == "is to compute the target"

@@ -25,8 +25,8 @@ from holdfast.coordinator.projections.history import (
     newest,
     weight,
 )
-from holdfast.coordinator.projections.rebalances import (
-    COMPARED_BYTES_MAX,
+from holdfast.coordinator.projections.rebalances import COMPARED_BYTES_MAX
+from holdfast.coordinator.projections.stories import (
     HISTORY_BYTES_MAX,
     KEPT_MAX,
     LISTED_MAX,

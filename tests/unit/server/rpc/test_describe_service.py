@@ -145,6 +145,58 @@ def test_a_group_is_not_shown_to_whoever_may_not_read_its_topics(has: str) -> No
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("most", [None, 0, 2, 99])
+def test_the_last_epochs_are_told_as_many_as_are_asked_for(most: int | None) -> None:
+    """The newest first; one, if nothing is said."""
+
+    async def story() -> None:
+        async with served() as node:
+            with_topics(node)
+            for name in ("m1", "m2", "m3"):
+                await node.group.ConsumerGroupHeartbeat(join(name))
+            asked = a.ConsumerGroupDescribeRequest(group_ids=["g"])
+            if most is not None:
+                asked.holdfast.rebalances_max = most
+            (group,) = (await node.admin.ConsumerGroupDescribe(asked)).groups
+            told = group.holdfast.epochs
+
+            count = {None: 1, 0: 0, 2: 2, 99: 3}[most]
+            assert [each.generation_id for each in told] == [4, 3, 2][:count]
+            assert {each.reason for each in told} <= {"joined"}
+            assert all(each.HasField("join_phase_ms") for each in told)
+            assert [each.HasField("assigned_after_ms") for each in told] == [False, False, True][
+                :count
+            ]
+
+    asyncio.run(story())
+
+
+def test_moves_of_topics_that_the_caller_may_not_read_are_counted_and_not_named() -> None:
+    """ADR 30: the group has given the topic up, so it is shown; its history still knows it."""
+    names = g.ConsumerGroupTopicNames(names=["t"])
+
+    async def story() -> None:
+        async with served() as node:
+            with_topics(node, "t", "secret")
+            await node.group.ConsumerGroupHeartbeat(join("m1", "t", "secret"))
+            await node.group.ConsumerGroupHeartbeat(beat(2, subscribed_topic_names=names))
+            owned = g.ConsumerGroupAssignment()
+            owned.topic_partitions.add(topic="t", partitions=[0, 1])
+            await node.group.ConsumerGroupHeartbeat(beat(2, topic_partitions=owned))
+            let_read(node, "t")
+            asked = a.ConsumerGroupDescribeRequest(group_ids=["g"])
+            asked.holdfast.rebalances_max = 9
+            (group,) = (await node.admin.ConsumerGroupDescribe(asked)).groups
+            dropped, first = group.holdfast.epochs
+
+            assert group.error_code == e.ERROR_CODE_NONE
+            assert (dropped.reason, dropped.dropped, list(dropped.moves)) == ("subscription", 2, [])
+            assert (first.given, {each.topic for each in first.moves}) == (4, {"t"})
+            assert "secret" not in str(group)
+
+    asyncio.run(story())
+
+
 def test_an_answer_that_would_be_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """S7: nobody gets a part of it for the whole; a group that is named again counts again."""
 

@@ -20,7 +20,7 @@ from holdfast.cli.options import (
 from holdfast.cli.render import consumer_groups, describing, explain
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
-from holdfast.cli.render.times import now
+from holdfast.cli.render.times import Now, now
 from holdfast.client._translate.call_arguments import GROUP_STATES
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
@@ -66,7 +66,7 @@ _rebalances = click.option(
     type=click.IntRange(0, REBALANCES_MAX),
     default=1,
     show_default=True,
-    help="How many of the last rebalances to tell of.",
+    help="How many of the last rebalances, or epochs, to tell of.",
 )
 
 
@@ -80,12 +80,12 @@ def describe(
 ) -> None:
     """Show groups: state, members, what they own, and why they last rebalanced."""
     response = _described(cluster, group_ids, rebalances)
-    others = _of_the_heartbeat_protocol(cluster, response)
+    others, present = _of_the_heartbeat_protocol(cluster, response, rebalances)
     if as_json:
         _show_json(response, others)
     else:
         describing.show(response)
-        consumer_groups.show(others, behind=bool(response.groups))
+        consumer_groups.show(others, present, behind=bool(response.groups))
     _refuse_unknown(response)
 
 
@@ -97,8 +97,8 @@ def _show_json(
 
 
 def _of_the_heartbeat_protocol(
-    cluster: Cluster, response: a.DescribeGroupsResponse
-) -> list[a.ConsumerGroupDescribedGroup]:
+    cluster: Cluster, response: a.DescribeGroupsResponse, epochs: int
+) -> tuple[list[a.ConsumerGroupDescribedGroup], Now]:
     """Describe those groups that are unknown as classic ones; take what is found out of these.
 
     The others are left with what this call says of them.
@@ -109,8 +109,9 @@ def _of_the_heartbeat_protocol(
         if found.error_code == e.ERROR_CODE_GROUP_ID_NOT_FOUND
     ]
     if not unknown:
-        return []
-    asked = a.ConsumerGroupDescribeRequest(group_ids=unknown)
+        return [], now(response.holdfast.log_time_ms)
+    extras = RequestExtras(rebalances_max=epochs)
+    asked = a.ConsumerGroupDescribeRequest(group_ids=unknown, holdfast=extras)
     answer = cluster.call(asked, a.ConsumerGroupDescribeResponse)
     others = [found for found in answer.groups if found.error_code == e.ERROR_CODE_NONE]
     names = {found.group_id for found in others}
@@ -124,7 +125,7 @@ def _of_the_heartbeat_protocol(
     response.groups.extend(left)
     for found in others:
         found.members.sort(key=lambda member: (member.instance_id, member.member_id))
-    return others
+    return others, now(answer.holdfast.log_time_ms)
 
 
 @group.command("explain")
@@ -139,20 +140,19 @@ def _of_the_heartbeat_protocol(
 @as_json
 @asks_cluster
 def explain_group(cluster: Cluster, group_id: str, last: int, *, as_json: bool) -> None:
-    """Explain the last rebalances of a group, the newest at the end.
+    """Explain the last rebalances, or epochs, of a group, the newest at the end.
 
-    For each: when, why, who caused it, who came and went, and which partitions moved. A group
-    remembers its last 10; all of them are in the event log (`holdfast log tail --group`). A group
-    of the heartbeat protocol remembers none, and tells where it stands.
+    For each: when, why, who caused it, who came and went, which partitions moved, and how long it
+    took. A group remembers its last 10; all of them are in the event log (`holdfast log tail
+    --group`). A group that changes its protocol begins anew.
     """
     response = _described(cluster, (group_id,), last)
-    others = _of_the_heartbeat_protocol(cluster, response)
+    others, present = _of_the_heartbeat_protocol(cluster, response, last)
     if as_json:
         _show_json(response, others)
     _refuse_unknown(response)
     if others and not as_json:
-        consumer_groups.show(others)
-        say(f"its epochs, with their causes: holdfast log tail --group {group_id}")
+        consumer_groups.explain_epochs(others[0], present)
     elif not as_json:
         _explain(response)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holdfast.cli.options import table
-from holdfast.cli.render import explain
+from holdfast.cli.render import epochs, explain
 from holdfast.cli.render.speaking import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from holdfast.cli.render.times import Now
     from holdfast.v1 import admin_pb2 as a
     from holdfast.v1 import group_pb2 as g
 
@@ -18,9 +21,13 @@ _COLUMNS: Final = (
     *("INSTANCE", "MEMBER", "CLIENT", "PRINCIPAL", "HOST", "EPOCH", "OWNS", "TARGET", "NOTE"),
 )
 _UNRELEASED: Final = "unreleased"
+Place: TypeAlias = tuple[str, int]
+"""A partition: its topic, and its number."""
 
 
-def show(groups: Iterable[a.ConsumerGroupDescribedGroup], *, behind: bool = False) -> None:
+def show(
+    groups: Iterable[a.ConsumerGroupDescribedGroup], present: Now, *, behind: bool = False
+) -> None:
     """Print groups with an empty line between them. `behind`: others were printed before."""
     for number, each in enumerate(groups):
         if number or behind:
@@ -28,7 +35,19 @@ def show(groups: Iterable[a.ConsumerGroupDescribedGroup], *, behind: bool = Fals
         for line in _head(each):
             say(line)
         if each.members:
-            table(_COLUMNS, map(_member, each.members))
+            owners = dict(_owners(each.members))
+            table(_COLUMNS, (_member(member, owners) for member in each.members))
+        for line in epochs.all_of(each.holdfast.epochs, each.group_epoch, present):
+            say(line)
+
+
+def explain_epochs(group: a.ConsumerGroupDescribedGroup, present: Now) -> None:
+    """Print how the last epochs of a group came about, the newest at the end."""
+    if not group.holdfast.epochs:
+        told = f"all epochs are in the event log: holdfast log tail --group {group.group_id}"
+        say(f"{group.group_id}: {group.group_state}, of no epoch the causes are remembered; {told}")
+    for line in epochs.all_of(group.holdfast.epochs, group.group_epoch, present):
+        say(line)
 
 
 def _head(found: a.ConsumerGroupDescribedGroup) -> Iterator[str]:
@@ -40,7 +59,16 @@ def _head(found: a.ConsumerGroupDescribedGroup) -> Iterator[str]:
     )
 
 
-def _member(member: a.ConsumerGroupDescribedMember) -> tuple[object, ...]:
+def _owners(members: Iterable[a.ConsumerGroupDescribedMember]) -> Iterator[tuple[Place, str]]:
+    """Yield each partition that somebody owns, or may still own, with its owner's name."""
+    for member in members:
+        name = member.instance_id or member.member_id
+        yield from ((place, name) for place in _places(member.assignment))
+
+
+def _member(
+    member: a.ConsumerGroupDescribedMember, owners: Mapping[Place, str]
+) -> tuple[object, ...]:
     return (
         member.instance_id or "-",
         member.member_id,
@@ -50,21 +78,39 @@ def _member(member: a.ConsumerGroupDescribedMember) -> tuple[object, ...]:
         member.member_epoch,
         _partitions(member.assignment),
         _partitions(member.target_assignment),
-        _note(member),
+        _note(member, owners),
     )
 
 
+def _places(given: g.ConsumerGroupAssignment) -> Iterator[Place]:
+    for each in given.topic_partitions:
+        yield from ((each.topic, number) for number in each.partitions)
+
+
 def _partitions(given: g.ConsumerGroupAssignment) -> str:
-    places = ((each.topic, number) for each in given.topic_partitions for number in each.partitions)
-    return explain.partitions(places) or "-"
+    return explain.partitions(_places(given)) or "-"
 
 
-def _note(member: a.ConsumerGroupDescribedMember) -> str:
-    """Write what a member does now: whether it gives up, waits, or restarts."""
+def _note(member: a.ConsumerGroupDescribedMember, owners: Mapping[Place, str]) -> str:
+    """Write what a member does now: whether it computes, gives up, waits, or restarts."""
     extra = member.holdfast
     notes = ["restarting"] if extra.released else []
+    if extra.should_compute:
+        notes.append("is to compute the target")
     if extra.revoking.topic_partitions:
         notes.append(f"has to give up {_partitions(extra.revoking)}")
     if extra.state == _UNRELEASED:
-        notes.append("waits for partitions of others")
+        notes.append(_awaited(member, owners))
     return "; ".join(notes)
+
+
+def _awaited(member: a.ConsumerGroupDescribedMember, owners: Mapping[Place, str]) -> str:
+    """Write which partitions a member waits for, and whose they are still."""
+    own = set(_places(member.assignment))
+    missing = [place for place in _places(member.target_assignment) if place not in own]
+    of_others = sorted((owners[place], place) for place in missing if place in owners)
+    told = [
+        f"{explain.partitions(place for _, place in some)} of {name}"
+        for name, some in groupby(of_others, key=itemgetter(0))
+    ]
+    return f"waits for {', '.join(told)}" if told else "takes the rest with its next heartbeat"

@@ -48,7 +48,7 @@ def lines(rebalance: a.DescribedRebalance, now: Now) -> Iterator[str]:
     """Yield the lines of one rebalance: a headline, then the details, indented."""
     yield headline(rebalance, now)
     yield f"  why: {why(rebalance)}"
-    yield f"  members: {rebalance.members} before{_changes(rebalance)}"
+    yield f"  members: {rebalance.members} before{changes(rebalance)}"
     yield f"  moved: {moved(rebalance)}"
     yield from (f"    {line}" for line in moves(rebalance))
 
@@ -63,25 +63,28 @@ def fought_over(takeovers: int) -> str:
 
 def headline(rebalance: a.DescribedRebalance, now: Now) -> str:
     """Write when it began, its generations, and how long it took."""
-    begun = (
-        ago(rebalance.wall_time_ms, now.wall_ms)
-        if rebalance.wall_time_ms
-        else ago_log(rebalance.log_time_ms, now.log_ms)
-    )
+    when = begun(rebalance, now)
     if not rebalance.HasField("join_phase_ms"):
-        return f"{begun}: generation {rebalance.from_generation_id} -> ? (members are joining)"
+        return f"{when}: generation {rebalance.from_generation_id} -> ? (members are joining)"
     step = f"generation {rebalance.from_generation_id} -> {rebalance.generation_id}"
     if rebalance.HasField("assigned_after_ms"):
-        return f"{begun}: {step} in {span(rebalance.assigned_after_ms)}"
-    return f"{begun}: {step}, joined in {span(rebalance.join_phase_ms)}"
+        return f"{when}: {step} in {span(rebalance.assigned_after_ms)}"
+    return f"{when}: {step}, joined in {span(rebalance.join_phase_ms)}"
+
+
+def begun(rebalance: a.DescribedRebalance, now: Now) -> str:
+    """Write how long ago it began."""
+    if rebalance.wall_time_ms:
+        return ago(rebalance.wall_time_ms, now.wall_ms)
+    return ago_log(rebalance.log_time_ms, now.log_ms)
 
 
 def why(rebalance: a.DescribedRebalance) -> str:
     """Write the cause, the rule, and the caller's reason."""
     text = _WHY.get(rebalance.rule, "{who}" if rebalance.member_id else "the service decided it")
     cause = text.format(
-        who=_who(rebalance),
-        gone=_gone(rebalance),
+        who=who(rebalance),
+        gone=gone(rebalance),
         operator=f"operator {rebalance.principal or 'unknown'}",
     )
     told = rebalance.reason and rebalance.rule not in _UNASKED
@@ -90,7 +93,8 @@ def why(rebalance: a.DescribedRebalance) -> str:
     return f"{cause}{rule}{said}"
 
 
-def _who(rebalance: a.DescribedRebalance) -> str:
+def who(rebalance: a.DescribedRebalance) -> str:
+    """Write which member caused it, and whose it is."""
     name = rebalance.group_instance_id or rebalance.member_id or "a member"
     facts = []
     if rebalance.client_id and rebalance.client_id != rebalance.principal:
@@ -100,16 +104,17 @@ def _who(rebalance: a.DescribedRebalance) -> str:
     return f"{name} ({', '.join(facts)})" if facts else name
 
 
-def _gone(rebalance: a.DescribedRebalance) -> str:
-    """Write who left or was removed, as far as they are listed."""
-    names = [each.name for each in rebalance.changes if each.how in {"left", "removed"}]
+def gone(rebalance: a.DescribedRebalance) -> str:
+    """Write who went, as far as they are listed."""
+    names = [each.name for each in rebalance.changes if each.how != "joined"]
     if not names:
-        return _who(rebalance)
+        return who(rebalance)
     rest = rebalance.gone - len(names)
     return _enumerated(names) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _changes(rebalance: a.DescribedRebalance) -> str:
+def changes(rebalance: a.DescribedRebalance) -> str:
+    """Write who came and went, each behind a semicolon."""
     parts = []
     by_how = sorted(rebalance.changes, key=lambda each: each.how)
     for how, some in groupby(by_how, key=lambda each: each.how):
@@ -123,6 +128,11 @@ def moved(rebalance: a.DescribedRebalance) -> str:
     """Write in one line how many partitions have another owner."""
     if not rebalance.HasField("assigned_after_ms"):
         return "nothing was assigned" + ("" if rebalance.HasField("join_phase_ms") else " yet")
+    return counted(rebalance)
+
+
+def counted(rebalance: a.DescribedRebalance) -> str:
+    """Write how many partitions, or members with other ones, were counted."""
     if not rebalance.partitions_compared:
         whose = f": {_enumerated(rebalance.reassigned_names)}" if rebalance.reassigned else ""
         return f"{_count(rebalance.reassigned, 'member')} with another assignment{whose}"

@@ -1,0 +1,213 @@
+"""How each epoch of a group of the heartbeat protocol came about, for people (`history`).
+
+An epoch is told of as a rebalance is: it begins with the change that raised it, is over for the
+coordinator when there is a target for it (`closed_ms`), and for the group when everybody owns its
+part (`assigned_ms`). One that the next overtakes may have neither. Who came or went is recorded
+right before the epoch that it raises, so a story without a number waits for that, in the same
+entry; whoever shows histories leaves such a one out. As bounded as rebalances are, and total.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.coordinator.groups.assignment_bytes import partitions, written
+from holdfast.coordinator.groups.usage import of_texts
+from holdfast.coordinator.model.consumer_events import EpochRaised, MemberSubscribed, TargetStored
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.membership import line_of
+from holdfast.coordinator.model.state import STABLE
+from holdfast.coordinator.projections.history import (
+    REASON_BYTES_MAX,
+    Parted,
+    Rebalance,
+    cut,
+    fitting,
+    weight_of_parted,
+)
+from holdfast.coordinator.projections.stories import (
+    DEPARTURES,
+    LISTED_MAX,
+    NAMES_BYTES_MAX,
+    PARTED_BYTES_MAX,
+    PARTED_MAX,
+    kept,
+    listed,
+    with_last,
+    with_moves,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.coordinator.groups.group_type import GroupType
+    from holdfast.coordinator.model.events import Event, Record
+    from holdfast.coordinator.model.ids import MemberId, TopicPartitions
+    from holdfast.coordinator.model.state import Group
+    from holdfast.coordinator.projections.history import History
+
+COMPARED_MAX: Final = 16_384
+"""Partitions of changed targets that are compared one by one; of more only members count."""
+
+
+def noted(
+    history: History, kind: GroupType[Any], before: Group[Any], record: Record, after: Group[Any]
+) -> History:
+    """Return the history of a group of the heartbeat protocol after one of its records."""
+    match event := record.event:
+        case EpochRaised():
+            history = _raised(_waiting(history, kind, before, record), event)
+        case TargetStored():
+            states = before, after
+            history = _targeted(_numbered(history), kind, event, states, record.log_time_ms)
+        case MemberSubscribed():
+            history = _subscribed(_waiting(history, kind, before, record), event)
+        case _:
+            history = _went(history, kind, before, record)
+    return _converged(history, record, after)
+
+
+def _numbered(history: History) -> History:
+    """Drop what waited for an epoch that did not come."""
+    return history[:-1] if history and not history[-1].generation else history
+
+
+def _waiting(history: History, kind: GroupType[Any], before: Group[Any], record: Record) -> History:
+    """Return the history with a story at its end that the next epoch will be, if one comes."""
+    if history and not history[-1].generation and history[-1].at.index == record.position.index:
+        return history
+    history = _numbered(history)
+    begun = Rebalance(
+        number=history[-1].number + 1 if history else 1,
+        reason="",
+        member_id="",
+        at=record.position,
+        log_time_ms=record.log_time_ms,
+        wall_time_ms=record.wall_time_ms,
+        command=cut(record.cause.command),
+        principal=cut(record.principal),
+        members=len(kind.members(before)),
+        from_generation=before.generation,
+    )
+    return (*history, begun)
+
+
+def _raised(history: History, event: EpochRaised) -> History:
+    """Give what waits its number and cause; what parted before its target is its matter, too."""
+    *older, last = history
+    previous = older[-1] if older else None
+    parted = (*previous.parted, *last.parted) if previous else last.parted
+    if previous is not None and previous.parted:
+        older[-1] = previous._replace(parted=())
+    raised = last._replace(
+        generation=event.epoch,
+        reason=cut(event.cause, REASON_BYTES_MAX),
+        parted=fitting(islice(parted, PARTED_MAX), weight_of_parted, PARTED_BYTES_MAX),
+    )
+    return (*kept(tuple(older)), raised)
+
+
+def _subscribed(history: History, event: MemberSubscribed) -> History:
+    """Note a member that comes, or that says what it wants; it causes what follows, if anything."""
+    last = history[-1]._replace(
+        member_id=cut(event.member_id),
+        instance_id=cut(event.instance_id) if event.instance_id else None,
+    )
+    if event.joined:
+        name = event.instance_id or event.member_id
+        last = last._replace(came=last.came + 1, changes=listed(last, (name,), "joined"))
+    return with_last(history, last)
+
+
+def _went(history: History, kind: GroupType[Any], before: Group[Any], record: Record) -> History:
+    """Note members that leave, are removed, or expire; a swap of processes is none of that."""
+    line = line_of(record.event)
+    how = DEPARTURES.get(line.kind)
+    if how is None:
+        return history
+    members = kind.members(before)
+    gone = [each for each in line.went(record.event) if each in members]
+    names = [kind.identify(members[each]).name for each in gone[:LISTED_MAX]]
+    history = _waiting(history, kind, before, record)
+    last = history[-1]
+    first = gone[0] if gone else ""
+    went = last._replace(
+        member_id=cut(first),
+        instance_id=kind.identify(members[first]).instance_id if gone else None,
+        went=last.went + len(gone),
+        changes=listed(last, names, how),
+        parted=_parted(last.parted, kind, before, gone),
+    )
+    return with_last(history, went)
+
+
+def _parted(
+    known: tuple[Parted, ...], kind: GroupType[Any], group: Group[Any], gone: list[MemberId]
+) -> tuple[Parted, ...]:
+    members = kind.members(group)
+    more = [
+        Parted(cut(kind.identify(members[each]).name), written(meant))
+        for each in gone[:PARTED_MAX]
+        if (meant := kind.meant(group, each))
+    ]
+    return fitting(islice(chain(known, more), PARTED_MAX), weight_of_parted, PARTED_BYTES_MAX)
+
+
+def _targeted(
+    history: History,
+    kind: GroupType[Any],
+    event: TargetStored,
+    states: tuple[Group[Any], Group[Any]],
+    now_ms: int,
+) -> History:
+    """Note what a target moves, compared with the one before; `states`: of the group around it."""
+    before, after = states
+    if not history or history[-1].generation != event.epoch:
+        return history  # it began before this was told of
+    last, members = history[-1], kind.members(after)
+    changed = [
+        (kind.identify(members[each.member_id]).name, each)
+        for each in event.targets
+        if each.member_id in members
+    ]
+    names = map(cut, nsmallest(LISTED_MAX, (name for name, _ in changed)))
+    told = last._replace(
+        closed_ms=now_ms,
+        reassigned=len(changed),
+        reassigned_names=fitting(names, lambda name: of_texts((name,)), NAMES_BYTES_MAX),
+        parted=(),
+    )
+    had = [(name, kind.meant(before, each.member_id)) for name, each in changed]
+    has = [(name, each.partitions) for name, each in changed]
+    if sum(len(topic.partitions) for _, all_ in (*had, *has) for topic in all_) <= COMPARED_MAX:
+        owned = dict(chain(_of_parted(last.parted), _owners(had)))
+        told = with_moves(told, owned, dict(_owners(has)))
+    return with_last(history, told)
+
+
+def _owners(
+    given: Iterable[tuple[str, tuple[TopicPartitions, ...]]],
+) -> Iterator[tuple[TopicPartition, str]]:
+    for name, topics in given:
+        for topic, numbers in topics:
+            yield from ((TopicPartition(topic, number), name) for number in numbers)
+
+
+def _of_parted(parted: Iterable[Parted]) -> Iterator[tuple[TopicPartition, str]]:
+    for each in parted:
+        yield from ((place, each.name) for place in partitions(each.assignment) or ())
+
+
+def _converged(history: History, record: Record, after: Group[Any]) -> History:
+    """Note that everybody owns its part of the newest target."""
+    last = history[-1] if history else None
+    if last is None or not last.closed_ms or last.assigned_ms or after.state != STABLE:
+        return history
+    return with_last(history, last._replace(assigned_ms=record.log_time_ms))
+
+
+def is_told(event: Event) -> bool:
+    """Return whether an event belongs to the story though it does nothing to members."""
+    return isinstance(event, EpochRaised | TargetStored)

@@ -1,0 +1,92 @@
+"""Epochs on the terminal: when, why, by whom, what moved, and how far each has got."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.cli.render import epochs
+from holdfast.cli.render.times import Now
+from holdfast.v1 import admin_pb2 as a
+
+NOW = Now(log_ms=60_000, wall_ms=60_000)
+
+
+def epoch(**told: Any) -> a.DescribedRebalance:  # noqa: ANN401 - its fields
+    """Epoch 3, raised ten seconds ago."""
+    fields = {"generation_id": 3, "log_time_ms": 50_000, "partitions_compared": True}
+    return a.DescribedRebalance(**{**fields, **told})
+
+
+def lines(told: a.DescribedRebalance, newest: int = 3) -> list[str]:
+    return list(epochs.lines(told, newest, NOW))
+
+
+def test_an_epoch_says_who_joined_what_moved_and_how_long_it_took() -> None:
+    told = epoch(
+        reason="joined",
+        group_instance_id="i2",
+        principal="svc",
+        members=1,
+        joined=1,
+        changes=[a.RebalanceChange(name="i2", how="joined")],
+        moved=1,
+        moves=[a.RebalanceMove(topic="t", partition=3, before="i1", after="i2")],
+        join_phase_ms=0,
+        assigned_after_ms=250,
+    )
+
+    assert lines(told) == [
+        "10 s ago: epoch 3, everybody owns its part after 250 ms",
+        "  why: i2 (principal svc) joined the group",
+        "  members: 1 before; joined i2",
+        "  moved: 1 partition to another owner",
+        "    i1 -> i2: t 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        ("subscription", "m (principal svc) wants other topics"),
+        ("assignor", "m (principal svc) wants another assignor, or tells one something new"),
+        ("topics", "topics of the group were created, grew, or were deleted"),
+        ("regex", "a regular expression of its members matches other topics"),
+        ("left", "i1, i2 left"),
+        ("removed", "i1, i2 removed by operator svc"),
+        ("expired", "the session of i1, i2 ended: it was not heard in time"),
+        ("asked", "operator svc asked for it"),
+        ("something newer", "something newer"),
+    ],
+)
+def test_each_cause_has_words(reason: str, why: str) -> None:
+    """Of `EpochRaised`; a newer node may know others."""
+    gone = [a.RebalanceChange(name=name, how="left") for name in ("i1", "i2")]
+    told = epoch(reason=reason, member_id="m", principal="svc", gone=2, changes=gone)
+
+    assert epochs.why(told) == why
+
+
+@pytest.mark.parametrize(
+    ("reached", "newest", "words"),
+    [
+        ({}, 3, "without a target yet"),
+        ({}, 4, "overtaken before it had a target"),
+        ({"join_phase_ms": 20}, 3, "target after 20 ms, members are on the way"),
+        ({"join_phase_ms": 20}, 4, "target after 20 ms, overtaken on the way"),
+    ],
+)
+def test_an_epoch_that_has_not_converged_says_how_far_it_got(
+    reached: dict[str, int], newest: int, words: str
+) -> None:
+    head, *_ = lines(epoch(reason="topics", **reached), newest)
+
+    assert head == f"10 s ago: epoch 3, {words}"
+
+
+def test_they_are_told_in_their_order() -> None:
+    """The service gives the newest first."""
+    told = list(epochs.all_of([epoch(), epoch(generation_id=2)], 3, NOW))
+
+    assert [line.split(",")[0][-7:] for line in told if "ago" in line] == ["epoch 2", "epoch 3"]

@@ -109,13 +109,13 @@ class Actor:
             self._join(batch, command)
 
     def _join(self, batch: Batch, command: Command) -> None:
-        """Decide a command on what the batch has decided, or later if it does not fit (S7)."""
+        """Decide a command on what the batch has decided, or later if it does not fit in."""
         if batch.closed:
             self._inbox.append(command)
             return
         self._renew(batch)
         decision = self._decider.alone(batch.state, batch.volatile, command)
-        if decision is not None and batch.overflows(decision):
+        if decision is not None and not batch.fits(decision):
             batch.give_back(0)
             self._inbox.append(command)
         elif decision is not None:
@@ -226,7 +226,7 @@ class Actor:
         if batch.volatile is not before:
             decision = None  # it was made before these renewals, and would undo them (S9)
         decision = decision or self._decider.together(batch, commands)
-        while decision is not None and batch.overflows(decision) and len(batch.commands) > 1:
+        while decision is not None and not batch.fits(decision) and len(batch.commands) > 1:
             commands = self._halved(batch, commands)
             decision = self._decider.together(batch, commands) if commands else None
         if decision is not None:
@@ -236,18 +236,18 @@ class Actor:
         self._claim()
 
     def _halved(self, batch: Batch, commands: Sequence[Command]) -> Sequence[Command]:
-        """Put the latter half of commands that are too much for an entry off to the next (S7)."""
+        """Put the latter half of commands that do not fit into an entry off to the next."""
         kept = len(commands) // 2
         self._inbox[:0] = batch.give_back(len(commands) - kept)
         return commands[:kept]
 
     def _adopt_one_by_one(self, batch: Batch, commands: Sequence[Command]) -> None:
-        """Decide each command by itself; from one that does not fit on, later (S7)."""
+        """Decide each command by itself; from one that does not fit on, later."""
         for place, command in enumerate(commands):
             decision = self._decider.alone(batch.state, batch.volatile, command)
             if decision is None:
                 continue
-            if batch.events and batch.overflows(decision):
+            if batch.events and not batch.fits(decision):
                 self._inbox[:0] = batch.give_back(len(commands) - place)
                 return
             batch.adopt(decision)

@@ -26,6 +26,7 @@ from holdfast.coordinator.model.membership import (
 from holdfast.coordinator.model.text import truncate
 from holdfast.coordinator.model.usage import NOTHING
 from holdfast.runtime.groups import weights
+from holdfast.runtime.groups.grants import Grants
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -51,6 +52,7 @@ class Batch:
         "_added",
         "_ahead",
         "_closed",
+        "_grants",
         "_named",
         "_undecided",
         "_weighed",
@@ -88,6 +90,7 @@ class Batch:
         self._whole_max = settings.of_cluster(base).entry_bytes_max
         self._weight_max = min(WEIGHT_MAX, self._whole_max // 2)
         self._closed = False
+        self._grants = Grants()
         self._undecided: list[Command] = []
         self._ahead: Decision | None = None
 
@@ -109,13 +112,15 @@ class Batch:
         self._weighed = len(self.commands)
         return self._weight
 
-    def overflows(self, decision: Decision) -> bool:
-        """Return whether a decision does not fit into the entry beside what is there (S7).
+    def fits(self, decision: Decision) -> bool:
+        """Return whether a decision may share the entry with what is there.
 
-        It may be as long as the group is large: a target, or steps towards it.
+        It may be as long as the group is large: a target, or steps towards it (S7). And it must not
+        give to another what the entry has just granted: both would have one token (S13).
         """
         added = self._added + weights.of_events(decision.events)
-        return added + self._commands_weight() > self._whole_max
+        overflows = added + self._commands_weight() > self._whole_max
+        return not overflows and not self._grants.clash(decision.events)
 
     def give_back(self, count: int) -> Sequence[Command]:
         """Take so many commands from the end, which nothing was adopted of; let no more in."""
@@ -166,6 +171,7 @@ class Batch:
         self._added += weights.of_events(decision.events)
         for proposed in decision.events:
             self._note(proposed.event)
+            self._grants.note(proposed)
         self.events.extend(decision.events)
         self.state = decision.state
 

@@ -16,6 +16,7 @@ from holdfast.client._session.loss import LostReason
 from holdfast.client._session.session_io import TopicPartition
 from holdfast.client._translate.acknowledged import Acknowledged
 from holdfast.client._translate.call_arguments import Offset
+from holdfast.client._translate.client_assignor import ClientAssignor, GroupMember, Targets
 from holdfast.client.aio import Admin, Connection, Member, Members, restart_on_signals
 from holdfast.client.aio.partition import Partition
 from holdfast.client.errors import (
@@ -61,6 +62,7 @@ __all__ = [
     "AssignmentFailed",
     "Assignor",
     "ByInstanceAssignor",
+    "ClientAssignor",
     "ClusterFull",
     "Connection",
     "CooperativeAssignor",
@@ -68,6 +70,7 @@ __all__ = [
     "Fenced",
     "Forbidden",
     "GroupFull",
+    "GroupMember",
     "GroupNotEmpty",
     "GroupNotFound",
     "Health",
@@ -92,6 +95,7 @@ __all__ = [
     "RoundRobinAssignor",
     "ServerDefect",
     "StickyAssignor",
+    "Targets",
     "Tls",
     "TopicExists",
     "TopicInUse",

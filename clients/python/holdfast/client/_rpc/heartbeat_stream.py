@@ -63,7 +63,8 @@ def carries(request: Request) -> bool:
     """Return whether a heartbeat is to go on a HeartbeatStream, and not where all calls go."""
     if isinstance(request, group_pb2.HeartbeatRequest):
         return not request.holdfast.release
-    return request.member_epoch > 0 and not any(map(request.HasField, _SAID))
+    says = any(map(request.HasField, _SAID)) or request.holdfast.HasField("client_assignors")
+    return request.member_epoch > 0 and not says
 
 
 class _NotTaken:

@@ -27,6 +27,8 @@ class Kind(enum.Enum):
     """In the heartbeat protocol ConsumerGroupHeartbeat, which joins as well."""
     TOPICS = "ListTopics"
     LEAVE = "LeaveGroup"
+    PREPARE = "PrepareAssignment"
+    INSTALL = "InstallAssignment"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from holdfast.client._session.consumer.session import ConsumerSession
 from holdfast.client._session.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from holdfast.client._session.loss import LostReason
     from holdfast.client._session.requests import RequestIdSource
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
         Identity,
         Output,
         Response,
+        SaidByAssignor,
         Settings,
         Stage,
         Subscription,
         TopicPartition,
     )
-    from holdfast.client.errors import HoldfastError
+    from holdfast.client.errors import AssignmentFailed, HoldfastError
     from holdfast.v1 import extras_pb2, group_pb2
     from holdfast.v1.errors_pb2 import ErrorCode
 
@@ -150,7 +151,10 @@ class MemberSession(Protocol):
 
 @runtime_checkable
 class SubscribingSession(MemberSession, Protocol):
-    """What the session of the heartbeat protocol can do besides: a subscription may change."""
+    """What the session of the heartbeat protocol can do besides.
+
+    A subscription may change, and the member may compute the target of its group.
+    """
 
     def subscribe(self, subscription: Subscription, now_ms: int) -> None:
         """Want these topics from now on; it is told at once, and leads out of Stage.FAILED."""
@@ -160,6 +164,20 @@ class SubscribingSession(MemberSession, Protocol):
 
     def working(self, now_ms: int) -> None:
         """Note that the program works (`Settings.work_timeout_ms`)."""
+
+    def say_of_assignors(self, said: tuple[SaidByAssignor, ...], now_ms: int) -> None:
+        """Say this of the client assignors from now on; what is new is told at once."""
+
+    def computed(
+        self,
+        number: int,
+        members: Sequence[group_pb2.InstallAssignmentRequestMember],
+        now_ms: int,
+    ) -> None:
+        """Take the target that was made for the Compute of this number. Late ones do nothing."""
+
+    def not_computed(self, number: int, error: AssignmentFailed, now_ms: int) -> None:
+        """Take the failure of the assignor at it."""
 
     def commit_again(
         self,

@@ -23,6 +23,8 @@ Request: TypeAlias = (
     | group_pb2.SyncGroupRequest
     | group_pb2.HeartbeatRequest
     | group_pb2.ConsumerGroupHeartbeatRequest
+    | group_pb2.PrepareAssignmentRequest
+    | group_pb2.InstallAssignmentRequest
     | group_pb2.LeaveGroupRequest
     | admin_pb2.ListTopicsRequest
 )
@@ -32,6 +34,8 @@ Response: TypeAlias = (
     | group_pb2.SyncGroupResponse
     | group_pb2.HeartbeatResponse
     | group_pb2.ConsumerGroupHeartbeatResponse
+    | group_pb2.PrepareAssignmentResponse
+    | group_pb2.InstallAssignmentResponse
     | group_pb2.LeaveGroupResponse
     | admin_pb2.ListTopicsResponse
 )
@@ -92,6 +96,19 @@ class Subscription(NamedTuple):
     """In RE2's syntax; topics match it whole. "": none."""
 
 
+class SaidByAssignor(NamedTuple):
+    """What a member says of an assignor that it can run itself (KIP-848)."""
+
+    name: str
+    minimum_version: int = 0
+    maximum_version: int = 0
+    version: int = 0
+    """Of its metadata; it understands those from the oldest to the newest."""
+    metadata: bytes = b""
+    reason: int = 0
+    """Why another target is wanted, by the assignor's own numbers; 0: it is not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a member wants. Times are milliseconds; names and defaults are Kafka's.
@@ -106,9 +123,9 @@ class Settings:
     (KIP-1082); `topic_regex`, `rack_id` and `server_assignor` go to the service as they are;
     `work_timeout_ms`: how long the program may go without `working()`, None: for ever;
     `absence_ms`: for how long the place of a static member is kept that stops, None: until its
-    session ends. There the
-    session timeout and the heartbeat interval are the group's: what stands here counts until the
-    group has told them.
+    session ends; `client_assignors`: what the member can compute itself, the most wanted first.
+    There the session timeout and the heartbeat interval are the group's: what stands here counts
+    until the group has told them.
     """
 
     group: str
@@ -131,6 +148,7 @@ class Settings:
     server_assignor: str | None = None
     work_timeout_ms: int | None = None
     absence_ms: int | None = None
+    client_assignors: tuple[SaidByAssignor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +207,42 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class Compute:
+    """Have the assignor of this name make a target of what `picture` tells; then `computed`."""
+
+    number: int
+    assignor: str
+    picture: group_pb2.PrepareAssignmentResponse
+
+
+@dataclass(frozen=True, slots=True)
+class StopComputing:
+    """The target of this number is not wanted any more."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToldByAssignor:
+    """What the assignor of the target in force says to this member; `on_assignment` hears it.
+
+    `metadata` None: the target is not this assignor's any more.
+    """
+
+    assignor: str
+    partitions: tuple[TopicPartition, ...]
+    metadata: bytes | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssignorFailed:
+    """The group asked this member for a target and has none of it; nothing else changes."""
+
+    error: HoldfastError
+
+
+@dataclass(frozen=True, slots=True)
 class Missing:
     """The group leader has seen that these topics, which the group asks for, do not exist."""
 
@@ -216,7 +270,9 @@ class Stopped:
     error: HoldfastError | None
 
 
-Output: TypeAlias = Send | Cancel | Assigned | Revoke | Lost | Missing | Note | Refused | Stopped
+Output: TypeAlias = (
+    Send | Cancel | Assigned | Revoke | Lost | Missing | Note | Refused | Stopped
+) | (Compute | StopComputing | ToldByAssignor | AssignorFailed)
 
 
 class FailureKind(enum.Enum):

@@ -18,6 +18,7 @@ from holdfast.client._translate.arguments import (
     checked,
     topic_names,
 )
+from holdfast.client._translate.client_assignor import said_by
 from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
 
 if TYPE_CHECKING:
@@ -32,12 +33,15 @@ RACK_LENGTH_MAX: Final = 255
 _CLASSIC: Final = {
     "session_timeout_ms": "it is the group's there (group.consumer_session_timeout_ms)",
     "heartbeat_interval_ms": "it is the group's there (group.consumer_heartbeat_interval_ms)",
-    "assignors": "the service assigns there: see server_assignor",
+    "assignors": "the service assigns there: see server_assignor, or else client_assignors",
     "weight": "the service assigns there",
     "topics_refresh_ms": "the service watches the topics there",
 }
 """Arguments of the classic protocol alone, and what stands in their place."""
-_CONSUMER: Final = ("topic_regex", "rack_id", "server_assignor", "work_timeout_ms", "absence_ms")
+_CONSUMER: Final = (
+    *("topic_regex", "rack_id", "server_assignor", "work_timeout_ms", "absence_ms"),
+    "client_assignors",
+)
 
 
 class Unset(enum.Enum):
@@ -83,6 +87,8 @@ def _consumer(member_id: str, given: dict[str, Any]) -> Settings:
         check_positive("work_timeout_ms", work_ms, "milliseconds, or None")
     if (absence_ms := given.get("absence_ms")) is not None:
         check_positive("absence_ms", absence_ms, "milliseconds, or None")
+    if "client_assignors" in given:
+        given["client_assignors"] = said_by(given["client_assignors"])
     _check_text("rack_id", given.get("rack_id"), RACK_LENGTH_MAX)
     if given.get("server_assignor") is not None:
         check_name("server_assignor", given["server_assignor"])

@@ -13,7 +13,14 @@ import inspect
 import logging
 from typing import TYPE_CHECKING
 
-from holdfast.client._session.session_io import Assigned, Lost, Refused, Revoke, Stopped
+from holdfast.client._session.session_io import (
+    Assigned,
+    Lost,
+    Refused,
+    Revoke,
+    Stopped,
+    ToldByAssignor,
+)
 from holdfast.client.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.client.aio.handlers import Handlers
     from holdfast.client.aio.user_partitions import UserPartitions
 
-    Listener: TypeAlias = Callable[[Sequence[Any]], Any]
+    Listener: TypeAlias = Callable[[Any], Any]
 
 _LOGGER = logging.getLogger("holdfast.client")
 _NAMES = {Assigned: "on_assigned", Revoke: "on_revoked", Lost: "on_lost"}
@@ -74,6 +81,8 @@ class Callbacks:
         while not isinstance(output := await self._queue.get(), Stopped):
             if isinstance(output, Assigned | Revoke | Lost):
                 await self._call_back(output)
+            elif isinstance(output, ToldByAssignor):
+                await self._call(self._listeners.get(ToldByAssignor), output, "on_assignment")
             elif isinstance(output, Refused):
                 self._refused()
 
@@ -103,7 +112,7 @@ class Callbacks:
         except (TypeError, ValueError) as error:  # no offsets: as if `positions` had raised it
             self._crash(error)
 
-    async def _call(self, listener: Listener | None, concerned: Sequence[Any], name: str) -> Any:  # noqa: ANN401 - what the user's code returns
+    async def _call(self, listener: Listener | None, concerned: Any, name: str) -> Any:  # noqa: ANN401 - what the user's code returns
         try:
             answer = listener(concerned) if listener is not None else None
             return await answer if inspect.isawaitable(answer) else answer

@@ -22,6 +22,7 @@ from holdfast.client._session.session_io import (
 )
 from holdfast.client._translate.arguments import check_callables
 from holdfast.client._translate.call_arguments import Offset
+from holdfast.client._translate.client_assignor import client_assignors_of, said_by
 from holdfast.client._translate.member_settings import UNSET, Unset, settings_of, subscription_of
 from holdfast.client.aio.connection import Connection, connection_of
 from holdfast.client.aio.partition import Partition
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         GroupProtocol,
     )
     from holdfast.client._translate.acknowledged import OnAcknowledged
+    from holdfast.client._translate.client_assignor import ClientAssignor
     from holdfast.coordinator.assignors import Assignor
 
     Listener: TypeAlias = Callable[[Sequence[Partition]], Awaitable[None] | None]
@@ -92,6 +94,7 @@ class Member(Performing):
         server_assignor: str | Unset = UNSET,
         work_timeout_ms: int | Unset = UNSET,
         absence_ms: int | Unset = UNSET,
+        client_assignors: Sequence[ClientAssignor] | Unset = UNSET,
         credentials: Credentials = None,
         client_id: str | None = None,
         on_assigned: Listener | None = None,
@@ -100,6 +103,7 @@ class Member(Performing):
         positions: Positions | None = None,
         on_acknowledged: OnAcknowledged | None = None,
     ) -> None:
+        own = UNSET if client_assignors is UNSET else client_assignors_of(client_assignors)
         settings = settings_of(
             protocol,
             str(uuid4()),
@@ -120,6 +124,7 @@ class Member(Performing):
                 "server_assignor": server_assignor,
                 "work_timeout_ms": work_timeout_ms,
                 "absence_ms": absence_ms,
+                "client_assignors": own,
             },
         )
         check_callables(
@@ -130,6 +135,7 @@ class Member(Performing):
             connection_of(endpoints, credentials, client_id, on_acknowledged),
             {Assigned: on_assigned, Revoke: on_revoked, Lost: on_lost},
             positions,
+            () if own is UNSET else own,
             shared=isinstance(endpoints, Connection),
         )
 
@@ -285,6 +291,15 @@ class Member(Performing):
     def working(self) -> None:
         """Say that the program works: within each `work_timeout_ms`, else the member leaves."""
         self._subscribing("working").working(boot_ms())
+        self._pump()
+
+    def update_assignors(self) -> None:
+        """Tell the group what the client assignors say by now: `metadata`, `version`, `reason`.
+
+        What is new asks for another target. Raises as `subscribe`.
+        """
+        session = self._subscribing("update_assignors")
+        session.say_of_assignors(said_by(self._computing.assignors), boot_ms())
         self._pump()
 
     def _subscribing(self, call: str) -> SubscribingSession:

@@ -2,7 +2,7 @@
 
 INFO: joining, generation, what it owns. WARNING: partitions lost, and why; topics that do not
 exist; a leave that nobody confirmed. ERROR: what stopped it for good, or until it is given another
-subscription. Knows no call.
+subscription; a client assignor that has failed. Knows no call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from holdfast.client._session.fatal_error import describe_member
-from holdfast.client._session.session_io import Assigned, Lost, Missing, Note, Refused, Revoke
+from holdfast.client._session.session_io import (
+    Assigned,
+    AssignorFailed,
+    Lost,
+    Missing,
+    Note,
+    Refused,
+    Revoke,
+)
 from holdfast.client.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -57,6 +65,8 @@ class MemberLog:
                 _LOGGER.info("%s lets go of %s.", self._who(), named(partitions))
             case Lost(partitions, reason) if reason.kind not in _SPOKEN_OF_AT_THE_END:
                 _LOGGER.warning("%s has lost %s: %s.", self._who(), named(partitions), reason)
+            case AssignorFailed(error):
+                self._assignor_failed(error)
             case Missing(topics):
                 self._missing(topics)
 
@@ -85,6 +95,17 @@ class MemberLog:
             self._session.identity.member_id, settings.instance_id, settings.group
         )
         return about.replace("Member '' ", "Member ", 1)  # before the group has given it an id
+
+    def _assignor_failed(self, error: HoldfastError) -> None:
+        _LOGGER.error(
+            "%s is to compute the target of the group, and has none: %s The members keep what they "
+            "have. It tries again, after longer and longer pauses; after its rebalance timeout of "
+            "%d ms the service asks another member.",
+            self._who(),
+            f"{str(error).removesuffix('.')}.",
+            self._session.settings.rebalance_timeout_ms,
+            exc_info=error.__cause__,
+        )
 
     def _missing(self, topics: Iterable[str]) -> None:
         settings = self._session.settings

@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 from holdfast.client._rpc.channel import Credentials
 from holdfast.client._session.session_io import GroupProtocol
 from holdfast.client._translate.acknowledged import OnAcknowledged
+from holdfast.client._translate.client_assignor import ClientAssignor
 from holdfast.coordinator.assignors import Assignor
 
 
@@ -36,6 +37,7 @@ class SharedOptions(ConnectionOptions, total=False):
     server_assignor: str
     work_timeout_ms: int
     absence_ms: int
+    client_assignors: Sequence[ClientAssignor]
 
 
 class MemberOptions(SharedOptions, total=False):

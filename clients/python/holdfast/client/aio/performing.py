@@ -15,10 +15,22 @@ from holdfast.client._rpc.fork_guard import check_process, this_process
 from holdfast.client._rpc.heartbeat_stream import BEATS, carries
 from holdfast.client._session.health import Health, health_of
 from holdfast.client._session.member_session import make_session
-from holdfast.client._session.session_io import Cancel, Failure, Missing, Note, Send, Stage
+from holdfast.client._session.session_io import (
+    AssignorFailed,
+    Cancel,
+    Compute,
+    Failure,
+    Missing,
+    Note,
+    Send,
+    Stage,
+    StopComputing,
+    ToldByAssignor,
+)
 from holdfast.client._translate.call_arguments import Offset
 from holdfast.client.aio.callbacks import Callbacks
 from holdfast.client.aio.commits import Commits
+from holdfast.client.aio.computing import Computing
 from holdfast.client.aio.handlers import Handlers
 from holdfast.client.aio.member_log import MemberLog
 from holdfast.client.aio.partition import Partition
@@ -27,12 +39,20 @@ from holdfast.client.errors import Fenced, HoldfastError
 from holdfast.v1 import group_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from google.protobuf.message import Message
 
-    from holdfast.client._session.session_io import Output, Response, Settings, TopicPartition
+    from holdfast.client._session.member_session import SubscribingSession
+    from holdfast.client._session.session_io import (
+        Output,
+        Response,
+        Settings,
+        TopicPartition,
+    )
+    from holdfast.client._translate.client_assignor import ClientAssignor
     from holdfast.client.aio.connection import Connection
+    from holdfast.client.errors import AssignmentFailed
 
 
 class Performing:
@@ -47,6 +67,7 @@ class Performing:
         connection: Connection,
         listeners: Mapping[type, Callable[[Any], Any] | None],
         positions: Callable[[Any], Any] | None,
+        assignors: Sequence[ClientAssignor] = (),
         *,
         shared: bool,
     ) -> None:
@@ -58,13 +79,15 @@ class Performing:
         self._partitions: UserPartitions[Any] = UserPartitions(self._session, self._makes)
         self._handlers = Handlers(self._crash, cancels=self._cancels_handlers)
         self._callbacks = Callbacks(
-            *(self._partitions, self._handlers, listeners),
+            *(self._partitions, self._handlers),
+            {**listeners, ToldByAssignor: self._told_by_assignor},
             revoked=self._revoked,
             crash=self._crash,
             refused=self._refused,
             positions=positions,
             commit=self.commit,
         )
+        self._computing = Computing(settings, assignors, self._computed, self._not_computed)
         self._log = MemberLog(self._session)
         self._commits = Commits(self._session, self._caller, self._pump)
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -157,7 +180,11 @@ class Performing:
                 case Cancel(call):
                     if call in self._tasks:
                         self._tasks[call].cancel()
-                case Missing() | Note():
+                case Compute():
+                    self._computing.start(output)
+                case StopComputing(number):
+                    self._computing.stop(number)
+                case Missing() | Note() | AssignorFailed():
                     pass
                 case _:
                     self._callbacks.put(output)
@@ -214,6 +241,24 @@ class Performing:
             on_sent=lambda: self._delivered(send.call),
         )
 
+    def _computed(
+        self, number: int, members: Sequence[group_pb2.InstallAssignmentRequestMember]
+    ) -> None:
+        cast("SubscribingSession", self._session).computed(number, members, boot_ms())
+        self._pump()
+
+    def _not_computed(self, number: int, error: AssignmentFailed) -> None:
+        cast("SubscribingSession", self._session).not_computed(number, error, boot_ms())
+        self._pump()
+
+    def _told_by_assignor(self, told: ToldByAssignor) -> Any:  # noqa: ANN401 - may be awaited
+        act = self._computing.on_assignment(told)
+        return None if act is None else self._call_back(act)
+
+    def _call_back(self, act: Callable[[], Any]) -> Any:  # noqa: ANN401 - as above
+        """Call code of the user where its callbacks run."""
+        return act()
+
     async def _run_callbacks(self) -> None:
         """Make all callbacks; when this ends, the member has stopped."""
         try:
@@ -222,6 +267,7 @@ class Performing:
             self._session.abort(HoldfastError("The event loop ended before the member did."))
             raise
         finally:
+            self._computing.close()
             self._error = self._error or self._session.error
             self._log.ended(self.health(), leave_unconfirmed=self._leave_unconfirmed)
             self._stopped.set()

@@ -43,6 +43,13 @@ class _Inner(aio.Member):
     _makes = ThreadPartition
     _cancels_handlers = False
 
+    def __init__(self, callback_thread: UserThread, *args: Any, **options: Any) -> None:  # noqa: ANN401 - aio.Member's own
+        self._callback_thread = callback_thread
+        super().__init__(*args, **options)
+
+    def _call_back(self, act: Callable[[], Any]) -> Any:  # noqa: ANN401 - a coroutine
+        return self._callback_thread.call(act)
+
 
 class Member:
     """A member of a group: `with Member(...) as member`; arguments and errors as `aio.Member`.
@@ -72,6 +79,7 @@ class Member:
 
         def make() -> _Inner:
             return _Inner(
+                self._callback_thread,
                 where,
                 group=group,
                 topics=topics,
@@ -199,6 +207,10 @@ class Member:
     def working(self) -> None:
         """Say that the program works: within each `work_timeout_ms`, else the member leaves."""
         THREAD.make(self._member.working)
+
+    def update_assignors(self) -> None:
+        """Tell the group what the client assignors say by now; as `aio.Member.update_assignors`."""
+        THREAD.make(self._member.update_assignors)
 
     def commit(
         self,

@@ -58,6 +58,8 @@ class Driver:
         self.now = START_MS
         self.sent: list[Beat] = []
         self.open: dict[int, Send] = {}
+        self.others: dict[int, Send] = {}
+        """Unanswered calls that are no heartbeats."""
         self.told: list[Output] = []
         self.notes: list[str] = []
         self.states = [self.session.state]
@@ -76,11 +78,13 @@ class Driver:
         for output in self.session.outputs():
             match output:
                 case Send():
-                    assert isinstance(output.request, Beat)
-                    self.sent.append(output.request)
-                    self.open[output.call] = output
+                    if isinstance(output.request, Beat):
+                        self.sent.append(output.request)
+                        self.open[output.call] = output
+                    else:
+                        self.others[output.call] = output
                 case Cancel(call):
-                    self.open.pop(call)
+                    (self.open if call in self.open else self.others).pop(call)
                 case Note(words):
                     self.notes.append(words)
                 case Assigned() | Lost() | Revoke():

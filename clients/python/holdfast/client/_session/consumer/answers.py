@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.client._session import loss
 from holdfast.client._session.calls_in_flight import Kind
+from holdfast.client._session.consumer.computation import CALLS
 from holdfast.client._session.consumer.moves import Moves
-from holdfast.client._session.consumer.requests import EPOCH_JOIN, read_assignment
-from holdfast.client._session.consumer.states import State
+from holdfast.client._session.consumer.requests import (
+    EPOCH_JOIN,
+    read_assignment,
+    read_metadata,
+)
+from holdfast.client._session.consumer.states import IN_GROUP, State
 from holdfast.client._session.fatal_error import fatal_error
 from holdfast.client._session.session_io import FailureKind
 from holdfast.client.errors import HoldfastError, IncompatibleServer, OutcomeUnknown
@@ -84,8 +89,18 @@ class Answers(Moves):
                 self._beat_answered(self._beats.take(), response, now_ms)
             except IncompatibleServer as error:
                 self._refuse(error, now_ms)
+        elif self._computes_on(response, now_ms):
+            self._beats.at_once(now_ms)
         self._follow_the_clock(now_ms)
         self._beat_if_due(now_ms)
+
+    def _computes_on(self, response: Response, now_ms: int) -> bool:
+        """Take an answer on the way to a target; return whether to beat at once."""
+        if isinstance(response, group_pb2.PrepareAssignmentResponse):
+            return self._computation.prepared(response, now_ms)
+        if isinstance(response, group_pb2.InstallAssignmentResponse):
+            return self._computation.installed(response, now_ms)
+        return False
 
     def _beat_answered(
         self, beat: Beat, response: group_pb2.ConsumerGroupHeartbeatResponse, now_ms: int
@@ -108,11 +123,18 @@ class Answers(Moves):
         self._epoch = response.member_epoch
         if granted is not None:
             self._reconciliation.aim(granted, now_ms)
+        if (told := read_metadata(response)) is not None:
+            self._reconciliation.hear(told, self._epoch)
         self._confirm(beat, now_ms)
         self._beats.accepted(beat, granted or (), response.heartbeat_interval_ms, now_ms)
         if self.state is not State.PREPARE_LEAVING:
             acknowledged = beat.owned_version == self.owned.version
             self._reconcile(now_ms, acknowledged=acknowledged)
+            self._tell_assignors()
+        if response.holdfast.should_compute and self.state in IN_GROUP:
+            self._computation.asked(self._epoch, now_ms)
+        else:
+            self._computation.drop()
 
     def _take_timeouts(self, extras: extras_pb2.ResponseExtras, *, joins: bool) -> None:
         """Reckon only with the timeouts in force (S11), which at the latest a join is told."""
@@ -202,6 +224,8 @@ class Answers(Moves):
             is_over = failure.kind is FailureKind.FATAL
             if is_over or not self._departure.repeats(sent, failure, now_ms):
                 self._left(now_ms)
+        elif sent.kind in CALLS:
+            self._computation.call_failed(sent, failure, now_ms)
         else:
             self._beat_failed(self._beats.take(), failure, now_ms)
         self._beat_if_due(now_ms)

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
     from holdfast.client._session.consumer.life import Life
     from holdfast.client._session.consumer.owned import Owned
-    from holdfast.client._session.session_io import Settings, Subscription, TopicPartition
+    from holdfast.client._session.session_io import (
+        SaidByAssignor,
+        Settings,
+        Subscription,
+        TopicPartition,
+    )
 
 CHANCES: Final = 3
 """At least so many heartbeats fall due in a session, whatever interval the group tells."""
@@ -47,6 +52,8 @@ class Heartbeats:
         self._owned = owned
         self._life = life
         self._sent = SentFields()
+        self.client_assignors: tuple[SaidByAssignor, ...] = settings.client_assignors
+        """What the member can compute itself, as it is to be said."""
         self.believed: frozenset[TopicPartition] = frozenset()
         """All that the group may take for owned: what was said last, and what it gave since."""
         self._interval_ms = settings.heartbeat_interval_ms
@@ -65,7 +72,7 @@ class Heartbeats:
         if epoch == EPOCH_JOIN:
             self.say_all()
         owned = self._owned
-        present = fields_of(self._settings, subscription, owned.known)
+        present = fields_of(self._settings, subscription, owned.known, self.client_assignors)
         fields = self._sent.changed(present, owned.version)
         request = heartbeat(self._settings, epoch, fields, self._life.number(now_ms))
         self._calls.send(Kind.HEARTBEAT, request, self.timeout_ms, now_ms)

@@ -90,8 +90,14 @@ class Moves(Parts):
         """Have the user own what is new, and learn when it has heard of it."""
         self._to(what)
         self._callbacks.supersede()
+        self._tell_assignors()
         self._reconciliation.take_up(now_ms)
         self._callbacks.await_all()
+
+    def _tell_assignors(self) -> None:
+        """Have the assignor hear what it says to this member: all that goes has gone by now."""
+        if self.state is not State.REVOKING:
+            self._outputs.extend(self._reconciliation.take_told())
 
     def _nothing_new(self) -> None:
         """Settle; a member that was given nothing at its join is told so."""
@@ -109,6 +115,7 @@ class Moves(Parts):
             self._take_up(Input.LET_GO_FOR_MORE, now_ms)
         else:
             self._to(Input.LET_GO)
+            self._tell_assignors()
 
     def _has_taken_up(self, now_ms: int) -> None:
         self._reconciliation.taken_up()
@@ -133,6 +140,7 @@ class Moves(Parts):
         self.owned.lease.forget()
         self._is_confirmed = False
         self._reconciliation.forget()
+        self._computation.drop()
         self._beats.stop()
         self._epoch = GENERATION_NONE
 
@@ -199,6 +207,7 @@ class Moves(Parts):
             self._departure.goal = Goal.STAY
 
     def _let_go_of_all(self, now_ms: int) -> None:
+        self._computation.drop()
         self._callbacks.supersede()
         self._reconciliation.lose_running(all_of_it=True)
         self._to(Input.DEPARTS)

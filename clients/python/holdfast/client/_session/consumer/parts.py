@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.client._session.calls_in_flight import CallsInFlight
 from holdfast.client._session.consumer.callback_order import CallbackOrder
+from holdfast.client._session.consumer.computation import Computation
 from holdfast.client._session.consumer.departure import Departure
 from holdfast.client._session.consumer.heartbeats import Heartbeats
 from holdfast.client._session.consumer.life import Life
@@ -57,6 +58,7 @@ class Parts:
         self._beats = Heartbeats(settings, self._calls, self.owned, self._life)
         self._callbacks = CallbackOrder(self._outputs)
         self._reconciliation = Reconciliation(settings, self.owned)
+        self._computation = Computation(settings, self._calls, request_ids, self._outputs)
         self._departure = Departure(settings, self._calls, self._life)
         self._instance_wait = InstanceWait()
         self._work = WorkTimer(settings.work_timeout_ms)

@@ -1,11 +1,13 @@
 """From what the member owns to what it is to own: which partitions go, and which come.
 
-The target is what the group gave last. Letting go comes first, taking up after it (KIP-848). When
-which of them happens is session.py's matter. No IO, no clock.
+The target is what the group gave last. Letting go comes first, then the assignor hears what it says
+beside the partitions, then they are taken up (KIP-848). When which of them happens is session.py's
+matter. No IO, no clock.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.client._session import loss
@@ -14,7 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.client._session.consumer.owned import Owned
-    from holdfast.client._session.session_io import Grant, Settings, TopicPartition
+    from holdfast.client._session.session_io import (
+        Grant,
+        Settings,
+        ToldByAssignor,
+        TopicPartition,
+    )
 
 
 class Reconciliation:
@@ -28,6 +35,9 @@ class Reconciliation:
         self._begins_at_ms = 0
         self._aimed: Mapping[TopicPartition, Grant] = {}
         self._coming: frozenset[TopicPartition] = frozenset()
+        self._unsaid: tuple[int, ToldByAssignor] | None = None
+        self._said: tuple[int, ToldByAssignor] | None = None
+        """What an assignor has heard last, with the epoch of it."""
 
     def aim(self, target: Mapping[TopicPartition, Grant], now_ms: int) -> None:
         """Take a target from an answer."""
@@ -36,8 +46,25 @@ class Reconciliation:
             waits_ms = max((grant.predecessor_ms for grant in target.values()), default=0)
             self._begins_at_ms = max(self._begins_at_ms, now_ms + waits_ms)
 
+    def hear(self, told: ToldByAssignor, epoch: int) -> None:
+        """Keep what the assignor of the target says until it is its turn; once for each epoch."""
+        self._unsaid = None if (epoch, told) == self._said else (epoch, told)
+
+    def take_told(self) -> list[ToldByAssignor]:
+        """Take what assignors are to hear now: also that the target is of another one."""
+        if self._unsaid is None:
+            return []
+        before, self._said, self._unsaid = self._said, self._unsaid, None
+        told = self._said[1]
+        news = [told] if told.assignor else []
+        if before is not None and before[1].assignor not in {"", told.assignor}:
+            left = replace(told, assignor=before[1].assignor, metadata=None, version=0)
+            news.insert(0, left)
+        return news
+
     def forget(self) -> None:
         """Aim at nothing: the member is in no group."""
+        self._unsaid = None
         self.target = self._aimed = {}
         self._coming = frozenset()
         self._begins_at_ms = 0

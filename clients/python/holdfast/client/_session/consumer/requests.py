@@ -1,4 +1,6 @@
-"""The one request of the heartbeat protocol, as a heartbeat and as a goodbye, and its answer read.
+"""The requests of the heartbeat protocol, and their answers read.
+
+One is a heartbeat, or a goodbye. Two are of the member that was chosen to compute a target.
 
 When a request is sent, and what an answer means, is not known here. No IO, no clock.
 """
@@ -8,15 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.client._session.session_io import Grant, TopicPartition
+from holdfast.client._session.session_io import Grant, ToldByAssignor, TopicPartition
 from holdfast.client.errors import IncompatibleServer
-from holdfast.v1 import group_pb2
+from holdfast.v1 import extras_pb2, group_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from holdfast.client._session.session_io import Settings, Subscription
-    from holdfast.v1 import extras_pb2
+    from holdfast.client._session.session_io import SaidByAssignor, Settings, Subscription
 
 EPOCH_JOIN: Final = 0
 EPOCH_LEAVE: Final = -1
@@ -37,10 +38,14 @@ class Fields(NamedTuple):
     regex: str
     server_assignor: str | None
     owned: frozenset[TopicPartition]
+    client_assignors: tuple[SaidByAssignor, ...] | None
 
 
 def fields_of(
-    settings: Settings, subscription: Subscription, owned: frozenset[TopicPartition]
+    settings: Settings,
+    subscription: Subscription,
+    owned: frozenset[TopicPartition],
+    client_assignors: tuple[SaidByAssignor, ...],
 ) -> Fields:
     """Say everything that a full heartbeat says."""
     return Fields(
@@ -50,6 +55,7 @@ def fields_of(
         regex=subscription.regex,
         server_assignor=settings.server_assignor,
         owned=owned,
+        client_assignors=client_assignors or None,
     )
 
 
@@ -66,6 +72,8 @@ def heartbeat(
                 )
             case "owned":
                 request.topic_partitions.CopyFrom(_by_topic(value))  # type: ignore[arg-type]  # as above
+            case "client_assignors":
+                request.holdfast.client_assignors.CopyFrom(_said(value))  # type: ignore[arg-type]  # as above
             case "regex":
                 request.subscribed_topic_regex = value  # type: ignore[assignment]  # as above
             case _:
@@ -114,6 +122,55 @@ def read_assignment(
                 member_id, response.member_epoch, tokens[name], extras.predecessor_ms
             )
     return granted
+
+
+def read_metadata(
+    response: group_pb2.ConsumerGroupHeartbeatResponse,
+) -> ToldByAssignor | None:
+    """Return what the assignor of the target says with an assignment; None: nothing new.
+
+    "" in place of an assignor: the service's own has computed the target.
+    """
+    extras = response.holdfast
+    if not extras.HasField("assigned_metadata") or not response.HasField("assignment"):
+        return None
+    partitions = (
+        TopicPartition(given.topic, number)
+        for given in response.assignment.topic_partitions
+        for number in given.partitions
+    )
+    said = extras.assigned_metadata
+    return ToldByAssignor(said.assignor, tuple(sorted(partitions)), said.metadata, said.version)
+
+
+def prepare(settings: Settings, epoch: int) -> group_pb2.PrepareAssignmentRequest:
+    """Ask for what an assignor needs."""
+    return group_pb2.PrepareAssignmentRequest(
+        group_id=settings.group, member_id=settings.member_id, member_epoch=epoch
+    )
+
+
+def install(
+    settings: Settings,
+    epoch: int,
+    group_epoch: int,
+    members: Sequence[group_pb2.InstallAssignmentRequestMember],
+    request_id: str,
+) -> group_pb2.InstallAssignmentRequest:
+    """Hand a target in."""
+    return group_pb2.InstallAssignmentRequest(
+        group_id=settings.group,
+        member_id=settings.member_id,
+        member_epoch=epoch,
+        group_epoch=group_epoch,
+        members=members,
+        holdfast=extras_pb2.RequestExtras(request_id=request_id),
+    )
+
+
+def _said(assignors: Iterable[SaidByAssignor]) -> extras_pb2.ClientAssignors:
+    named = [extras_pb2.ClientAssignor(**each._asdict()) for each in assignors]
+    return extras_pb2.ClientAssignors(assignors=named)
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> group_pb2.ConsumerGroupAssignment:

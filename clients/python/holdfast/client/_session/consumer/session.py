@@ -17,10 +17,14 @@ from holdfast.client._session.session_io import GENERATION_NONE, Identity
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
-    from holdfast.client._session.session_io import Subscription, TopicPartition
-    from holdfast.client.errors import HoldfastError
+    from holdfast.client._session.session_io import (
+        SaidByAssignor,
+        Subscription,
+        TopicPartition,
+    )
+    from holdfast.client.errors import AssignmentFailed, HoldfastError
     from holdfast.v1 import extras_pb2, group_pb2
 
 _STALE: Final = ErrorCode.ERROR_CODE_STALE_MEMBER_EPOCH
@@ -51,6 +55,16 @@ class ConsumerSession(Answers):
         if self._started and self._allows(Input.SUBSCRIBED):
             self._join(Input.SUBSCRIBED, now_ms)
         elif self.state in BEATING:
+            self._beats.at_once(now_ms)
+        self._beat_if_due(now_ms)
+
+    def say_of_assignors(self, said: tuple[SaidByAssignor, ...], now_ms: int) -> None:
+        """Say this of the assignors from now on: the group hears it at once (T-20)."""
+        self._advance(now_ms)
+        if self._stopped or said == self._beats.client_assignors:
+            return
+        self._beats.client_assignors = said
+        if self.state in BEATING:
             self._beats.at_once(now_ms)
         self._beat_if_due(now_ms)
 
@@ -99,6 +113,23 @@ class ConsumerSession(Answers):
         """Stop at once without a word to the group: code of the user may still run."""
         if not self._stopped:
             self._stop(error, 0)
+
+    # --- the target of the group -----------------------------------------------------------------
+
+    def computed(
+        self,
+        number: int,
+        members: Sequence[group_pb2.InstallAssignmentRequestMember],
+        now_ms: int,
+    ) -> None:
+        """Hand in the target that the assignor has made for the Compute of this number."""
+        self._advance(now_ms)
+        self._computation.computed(number, members, self._epoch, now_ms)
+
+    def not_computed(self, number: int, error: AssignmentFailed, now_ms: int) -> None:
+        """Note that the assignor has failed: heartbeats go on, and the group may choose another."""
+        self._advance(now_ms)
+        self._computation.not_computed(number, error, now_ms)
 
     # --- callbacks and time --------------------------------------------------------------------
 

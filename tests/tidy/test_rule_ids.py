@@ -139,7 +139,8 @@ def test_the_catalogue_of_kafka_has_all_scenarios() -> None:
     of_clients = [name.replace("-", "") for name in names if name.startswith("T-")]
 
     assert rules == re.findall(r"^[A-Q]\d+", text, re.MULTILINE)
-    assert of_clients[8:] == re.findall(r"^T\d+", text, re.MULTILINE)
+    kafkas = of_clients[8:19]  # before them the classic protocol's, behind them what Kafka has not
+    assert kafkas == re.findall(r"^T\d+", text, re.MULTILINE)
 
 
 def test_what_only_looks_like_an_id_still_stands_where_it_is_listed() -> None:

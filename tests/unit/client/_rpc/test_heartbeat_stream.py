@@ -10,7 +10,7 @@ import grpc
 from harness.poll import until_async, until_told
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.clock import boot_ms
-from holdfast.client._rpc.heartbeat_stream import BATCH_MAX, HeartbeatStream
+from holdfast.client._rpc.heartbeat_stream import BATCH_MAX, HeartbeatStream, carries
 from holdfast.client._session.session_io import Failure
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -164,6 +164,14 @@ def test_closing_fails_what_is_in_flight() -> None:
             await caller.close()
 
     run(scenario())
+
+
+def test_what_is_said_of_assignors_goes_where_it_holds_up_no_heartbeat() -> None:
+    """It may change the group: batches are answered in order, and this one waits for the log."""
+    beat = group_pb2.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=2)
+    assert carries(beat)
+    beat.holdfast.client_assignors.SetInParent()
+    assert not carries(beat)
 
 
 def test_no_message_carries_more_heartbeats_than_a_service_takes() -> None:

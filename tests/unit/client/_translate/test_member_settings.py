@@ -77,7 +77,7 @@ def test_what_is_the_groups_in_the_heartbeat_protocol_is_refused_there(
     [
         *(("topic_regex", "t.*"), ("rack_id", "r"), ("server_assignor", "range")),
         ("work_timeout_ms", 1_000),
-        ("absence_ms", 1_000),
+        *(("absence_ms", 1_000), ("client_assignors", ())),
     ],
 )
 def test_what_the_classic_protocol_does_not_know_is_refused_there(

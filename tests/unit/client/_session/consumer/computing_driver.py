@@ -1,4 +1,4 @@
-"""A member that can compute targets, on the virtual clock: the test is the service, and the assignor."""
+"""A member that computes targets, on the virtual clock: the test is service and assignor."""
 
 from __future__ import annotations
 

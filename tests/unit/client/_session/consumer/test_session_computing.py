@@ -1,15 +1,17 @@
-"""The member that is chosen to compute a target: its two calls, and all that may overtake them (T-20).
+"""The member that is chosen to compute a target: two calls, and what may overtake them (T-20).
 
 KIP-848's assignors on the client. Nothing here may end or fence a member: heartbeats alone do.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from holdfast.client._session.consumer.computation import PAUSE_FIRST_MS
 from holdfast.client._session.consumer.states import State
-from holdfast.client._session.session_io import FailureKind, StopComputing
+from holdfast.client._session.session_io import Compute, FailureKind, StopComputing
 from holdfast.v1.errors_pb2 import ErrorCode
 from holdfast.v1.group_pb2 import InstallAssignmentResponse
 from unit.client._session.consumer.computing_driver import (
@@ -127,13 +129,21 @@ def test_one_computation_at_a_time_however_often_it_is_asked() -> None:
     """Each answer says so until there is a target."""
     driver = ComputingDriver()
     driver.chosen()
-    for step in (driver.prepares, lambda: driver.made(driver.computing), lambda: None):
-        driver.next_beat()
-        driver.asks()
-        assert len(driver.others) <= 1
-        step()
-    assert driver.call(Install)
-    assert len([each for each in driver.told if each == driver.computing]) == 1
+    asked_again(driver)
+    driver.prepares()
+    asked_again(driver)
+    assert driver.others == {}
+    driver.made(driver.computing)
+    asked_again(driver)
+    assert driver.call(Install).group_epoch == 5
+    assert driver.told == [driver.told[0], driver.computing]
+
+
+def asked_again(driver: ComputingDriver) -> None:
+    before = dict(driver.others)
+    driver.next_beat()
+    driver.asks()
+    assert driver.others == before
 
 
 def test_heartbeats_go_on_while_the_assignor_computes() -> None:
@@ -212,12 +222,12 @@ def test_chosen_again_it_begins_anew_and_what_the_older_computation_makes_is_dro
 @pytest.mark.parametrize("end", ["fence", "unsubscribe", "leave", "restart", "refusal"])
 def test_a_member_that_goes_or_is_fenced_stops_it_wherever_it_is(stage: str, end: str) -> None:
     driver = ComputingDriver()
-    if stage == "prepares":
-        driver.chosen()
-    else:
-        compute = driver.computes()
-        if stage == "installs":
-            driver.made(compute)
+    driver.chosen()
+    if stage != "prepares":
+        driver.prepares()
+    if stage == "installs":
+        driver.made(driver.computing)
+    computing = [each for each in driver.told if isinstance(each, Compute)]
     if end == "fence":
         driver.next_beat()
         driver.refuse(FENCED_MEMBER_EPOCH)
@@ -228,10 +238,11 @@ def test_a_member_that_goes_or_is_fenced_stops_it_wherever_it_is(stage: str, end
         driver.do(end)
     calls = [each for each in driver.others.values() if isinstance(each.request, Prepare | Install)]
     assert calls == []
-    if stage == "computes":
-        assert StopComputing(compute.number) in driver.told
-        driver.made(compute)
-        assert driver.others == {}
+    stopped = [each.number for each in driver.told if isinstance(each, StopComputing)]
+    assert stopped == [each.number for each in computing if stage == "computes"]
+    for each in computing:
+        driver.made(each)
+    assert not any(isinstance(each.request, Install) for each in driver.others.values())
 
 
 def test_t17_a_program_that_is_stuck_computes_nothing_more() -> None:
@@ -336,7 +347,7 @@ def test_an_assignor_that_fails_is_told_and_tried_again_after_longer_and_longer_
             began.append(driver.now)
             driver.prepares()
             driver.raised(driver.computing)
-    pauses = [later - sooner for sooner, later in zip(began, began[1:], strict=False)]
+    pauses = [later - sooner for sooner, later in pairwise(began)]
     assert pauses == [2 * PAUSE_FIRST_MS, 4 * PAUSE_FIRST_MS]
     assert len(driver.failures) == 1 + len(began)
     assert driver.is_in(State.STABLE)
@@ -357,7 +368,7 @@ def test_a_target_that_is_taken_ends_the_pauses() -> None:
             driver.unchanged(2)
     driver.advance(PAUSE_FIRST_MS)
     driver.asks()
-    assert driver.call(Prepare)
+    assert driver.call(Prepare).member_epoch == 2
 
 
 @pytest.mark.parametrize("installs", [False, True], ids=["prepare", "install"])
@@ -382,4 +393,4 @@ def test_a_call_in_whose_place_a_later_one_came_is_dropped() -> None:
     assert (driver.failures, driver.is_in(State.STABLE)) == ([], True)
     driver.next_beat()
     driver.asks()
-    assert driver.call(Prepare)
+    assert driver.call(Prepare).member_epoch == 2

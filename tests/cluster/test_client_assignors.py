@@ -1,0 +1,145 @@
+"""Members of a real node that compute its targets, and who takes over from the dead (KIP-848).
+
+What may go wrong between a member and its assignor is gone through in memory
+(unit/client/test_client_assignors.py); here are processes, and one that is killed as it computes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from contextlib import AsyncExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from cluster.processes import INSECURE, PATIENCE_SECONDS, running
+from harness.children import environment
+from harness.poll import until_async
+from holdfast.client import Admin, ClientAssignor, GroupMember, Member, Targets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+TOPIC = "work"
+PARTITIONS = 6
+SESSION_MS = 3_000
+SETTINGS = {
+    "group.consumer_min_heartbeat_interval_ms": 100,
+    "group.consumer_heartbeat_interval_ms": 100,
+    "group.consumer_min_session_timeout_ms": SESSION_MS,
+    "group.consumer_session_timeout_ms": SESSION_MS,
+}
+DYING = f"""
+import asyncio, sys, threading
+from holdfast.client import ClientAssignor, Member
+
+class Dies(ClientAssignor):
+    name = "all-to-one"
+    metadata = b"greedy"
+    def assign(self, members, partition_counts):
+        print("computes", flush=True)
+        threading.Event().wait()
+
+async def main():
+    options = dict(group="g", topics=[{TOPIC!r}], protocol="consumer", client_assignors=[Dies()])
+    async with Member(sys.argv[1], **options) as member:
+        await member.wait_stopped()
+
+asyncio.run(main())
+"""
+
+
+class AllToOne(ClientAssignor):
+    """Gives everything to the one that says `greedy`, or else to the first; it counts its turns."""
+
+    name = "all-to-one"
+
+    def __init__(self, metadata: bytes = b"") -> None:
+        self.metadata = metadata
+        self.turns = 0
+        self.heard: list[bytes | None] = []
+
+    def assign(
+        self, members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+    ) -> Targets:
+        self.turns += 1
+        owner = max(members, key=lambda member: member.metadata == b"greedy")
+        everything = {topic: range(count) for topic, count in partition_counts.items()}
+        return Targets({owner.member_id: everything}, {owner.member_id: b"all of it"})
+
+    def on_assignment(
+        self, assignment: Mapping[str, Sequence[int]], metadata: bytes | None, version: int
+    ) -> None:
+        del assignment, version
+        self.heard.append(metadata)
+
+
+def member(addresses: str, assignor: ClientAssignor | None) -> Member:
+    if assignor is None:
+        return Member(addresses, group="g", topics=[TOPIC], protocol="consumer")
+    return Member(
+        addresses, group="g", topics=[TOPIC], protocol="consumer", client_assignors=[assignor]
+    )
+
+
+@contextmanager
+def dying(addresses: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of its own, whose assignor says when it begins, and never ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", DYING, addresses],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def shares(shown: Mapping[Member, int], what: str) -> None:
+    await until_async(
+        lambda: all(len(one.assignment) == count for one, count in shown.items()),
+        what,
+        within_s=PATIENCE_SECONDS,
+    )
+
+
+async def story(addresses: str) -> None:
+    async with Admin(addresses) as admin:
+        results = await admin.alter_settings(SETTINGS)
+        assert set(results.values()) == {None}
+    with dying(addresses) as process:
+        assert process.stdout is not None
+        line = await asyncio.to_thread(process.stdout.readline)
+        assert line == "computes\n", "alone in its group, it is the chosen one"
+        async with AsyncExitStack() as stack:
+            humble, greedy = AllToOne(), AllToOne(b"greedy")
+            first = await stack.enter_async_context(member(addresses, humble))
+            await until_async(lambda: first.generation > 0, "it waits for the one that computes")
+            assert humble.turns == 0
+            process.kill()
+            await shares(
+                {first: PARTITIONS}, "the dead one's session is over, and another computes"
+            )
+            assert humble.turns > 0
+            assert humble.heard[-1] == b"all of it"
+
+            second = await stack.enter_async_context(member(addresses, greedy))
+            await shares({first: 0, second: PARTITIONS}, "as the assignor says")
+            assert greedy.heard[-1] == b"all of it"
+
+            third = await stack.enter_async_context(member(addresses, None))
+            each = PARTITIONS // 3
+            await shares(dict.fromkeys((first, second, third), each), "the service's equal shares")
+            await until_async(
+                lambda: humble.heard[-1] is greedy.heard[-1] is None, "not their target any more"
+            )
+
+
+def test_kip848_members_of_a_real_node_compute_its_targets(tmp_path: Path) -> None:
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        cluster.create_topic(TOPIC, PARTITIONS)
+        asyncio.run(story(",".join(cluster.addresses)))

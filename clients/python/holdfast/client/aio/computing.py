@@ -91,6 +91,8 @@ class Computing:
                 members = await self._target(wanted)
         except AssignmentFailed as error:
             self._failed(wanted.number, error)
+        except Exception as error:  # noqa: BLE001 - a defect here must not pass in silence
+            self._failed(wanted.number, AssignmentFailed(f"The client has failed: {error!r}."))
         else:
             self._computed(wanted.number, members)
         finally:
@@ -109,7 +111,7 @@ class Computing:
             await asyncio.wait([self._thread])
         members, counts = self._result(wanted, await self._in_thread(lambda: read_picture(picture)))
         if inspect.iscoroutinefunction(assignor.assign):
-            ended = _Ended(assignor.assign(members, counts), None)
+            ended = _called(lambda: assignor.assign(members, counts))
         else:
             ended = await self._in_thread(lambda: assignor.assign(members, counts))
         targets = self._result(wanted, ended)

@@ -62,9 +62,10 @@ class Member(Performing):
 
     With assignors that are all cooperative, the member works on during a rebalance: `on_revoked`
     gets only what goes, `on_assigned` and `owned` only what is new. `weight` says how much the
-    member can carry beside others; the weighted assignor asks. In place of endpoints a `Connection`
-    can be given, which members of one process share; then what describes the connection
-    (`credentials`, `client_id`, `on_acknowledged`) belongs to it.
+    member can carry beside others; the weighted assignor asks. In the heartbeat protocol
+    `client_assignors` compute the targets of a group while all its members have them. In place of
+    endpoints a `Connection` can be given, which members of one process share; then what describes
+    the connection (`credentials`, `client_id`, `on_acknowledged`) belongs to it.
 
     Raises ValueError or TypeError for an argument that no member can live by, and a call for one
     that it cannot be asked for. A refusal that cannot heal (`Fenced`, above all) stops the member;

@@ -149,13 +149,15 @@ async def _streams(
     calls = [
         lines[number % len(lines)].group.HeartbeatStream() for number in range(heartbeats.STREAMS)
     ]
-    batches = [
-        g.HeartbeatBatch(batch=1, consumer_requests=requests[at : at + A_MESSAGE])
-        for at in range(0, len(requests), A_MESSAGE)
-    ]
+    batches = heartbeats.in_turn(
+        [
+            g.HeartbeatBatch(batch=1, consumer_requests=requests[at : at + A_MESSAGE])
+            for at in range(0, len(requests), A_MESSAGE)
+        ]
+    )
 
     async def one(caller: int) -> None:
-        call, batch = calls[caller], batches[caller % len(batches)]
+        call, batch = calls[caller], next(batches[caller])
         _number(batch.consumer_requests, life)
         await call.write(batch)
         for answer in (await read(call)).consumer_responses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bench import machine
 from bench.figures import Figure, least, most
@@ -78,20 +78,30 @@ async def streams(bench: Bench, running: Measured, lines: Sequence[Line], member
     await served(lines[0].group.HeartbeatStream(iter(())))
     requests = [members.heartbeat(number) for number in range(members.count)]
     calls = [lines[number % len(lines)].group.HeartbeatStream() for number in range(STREAMS)]
-    batches = [
-        g.HeartbeatBatch(batch=1, requests=requests[first : first + A_MESSAGE])
-        for first in range(0, len(requests), A_MESSAGE)
-    ]
+    batches = in_turn(
+        [
+            g.HeartbeatBatch(batch=1, requests=requests[first : first + A_MESSAGE])
+            for first in range(0, len(requests), A_MESSAGE)
+        ]
+    )
 
     async def one(caller: int) -> None:
         call = calls[caller]
-        await call.write(batches[caller % len(batches)])
+        await call.write(next(batches[caller]))
         check_batch(await read(call))
 
     work = await bench.closed(running, STREAMS, one)
     for call in calls:
         await call.done_writing()
     return work
+
+
+def in_turn(batches: Sequence[g.HeartbeatBatch]) -> Sequence[Iterator[g.HeartbeatBatch]]:
+    """Share batches out among the streams, each of which sends its own in turn, without end.
+
+    So every member is heard, as long as it takes; one that is not heard expires.
+    """
+    return [itertools.cycle(batches[number::STREAMS]) for number in range(STREAMS)]
 
 
 def check(answer: g.HeartbeatResponse) -> None:

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.commands import Caller, Command
     from holdfast.coordinator.model.effects import Decision, Effect
-    from holdfast.coordinator.model.ids import CallId, GroupId, Position
+    from holdfast.coordinator.model.ids import CallId, GroupId, MemberId, Position
     from holdfast.runtime.groups.desk import Desk
-    from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
+    from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key, RememberedBeat
     from holdfast.runtime.ports import Committed
 
 logger = logging.getLogger(__name__)
@@ -71,21 +71,34 @@ class Actor:
         self.volatile = decision.volatile
         self._carry_out(decision.effects)
 
-    def beat(self, key: Key, number: int = 0) -> CachedAnswer | None:
-        """Answer a plain heartbeat from the cache, if nothing has changed since.
+    def heartbeat(self, key: Key) -> CachedAnswer | None:
+        """Answer a plain heartbeat of the classic protocol from the cache: only renew the session.
 
-        Only the session is renewed, and its number noted (S26). Returns None if the heartbeat has
-        to be decided.
+        Returns None if something has changed, so that the heartbeat has to be decided.
         """
-        member_id, cached = key[1], self._heartbeats.recall(key, number)
+        member_id, cached = key[1], self._heartbeats.recall(key)
         if cached is None or (self._batch is not None and member_id in self._batch.touched):
             return None
-        if number:
-            self._heartbeats.hear(member_id, number)
         if cached.session_timeout_ms is not None:
             count = self._heartbeats.renewed(self.volatile, member_id)
             self._desk.renew(self.group_id, Renew(member_id, cached.session_timeout_ms, count))
         return cached
+
+    def last_beat(self, member_id: MemberId) -> RememberedBeat | None:
+        """Return a member's last heartbeat in the heartbeat protocol, if nothing has changed."""
+        if self._batch is not None and member_id in self._batch.touched:
+            return None
+        return self._heartbeats.last_beat(member_id)
+
+    def beat_again(self, last: RememberedBeat, number: int) -> CachedAnswer:
+        """Answer a heartbeat as the last one: renew the session, and note the number (S26)."""
+        if number:
+            self._heartbeats.hear(last, number)
+        answer, member_id = last.answer, last.member_id
+        if answer.session_timeout_ms is not None:
+            count = self._heartbeats.renewed(self.volatile, member_id)
+            self._desk.renew(self.group_id, Renew(member_id, answer.session_timeout_ms, count))
+        return answer
 
     def submit(self, command: Command) -> None:
         """Decide a command now, or as soon as it may be."""

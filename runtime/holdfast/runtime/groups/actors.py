@@ -36,6 +36,7 @@ from holdfast.runtime.errors import (
 )
 from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.batch import call_of
+from holdfast.runtime.groups.hearing import Hearing
 from holdfast.runtime.groups.moments import ADMITTED, CURRENT
 from holdfast.runtime.groups.pending_calls import Calls
 from holdfast.runtime.groups.regex_resolver import RegexResolver, anybodys
@@ -50,16 +51,11 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.model.state import State
     from holdfast.coordinator.model.usage import Usage
-    from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
     from holdfast.runtime.groups.moments import Moments
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.groups.regex_resolver import Readable
     from holdfast.runtime.ports import Committed, ComputesTargets, ReplicaLike
     from holdfast.runtime.time.timers import Timers
-
-    Beat = Callable[[GroupId, Key, int], CachedAnswer | None]
-    """Answers a plain heartbeat from the cache of its group, by its content and its number (S26; 0:
-    it has none); None: it has to be decided."""
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +66,8 @@ _SHAKING: Final = frozenset(
     {TopicsCreated, PartitionsAdded, TopicsDeleted, SettingsChanged, AclsChanged, AccessModeChanged}
 )
 """Events of the cluster on which the answers to heartbeats of the heartbeat protocol depend."""
+_DEAF: Final = Hearing({})
+"""Answers nothing from a cache: without the lease each heartbeat has to be decided (S10 c)."""
 _PARKED: Final = (c.JoinGroup, c.SyncGroup)
 """Commands whose calls may be parked."""
 
@@ -150,6 +148,7 @@ class Actors:
         self._nodes, self._forming = nodes, forming
         self._recovering = recovering
         self._actors: dict[GroupId, Actor] = {}
+        self._hearing = Hearing(self._actors)
         self._regexes = RegexResolver(lambda: self.state, self.submit, readable)
         self._targets = TargetMaker(self.submit, compute)
         self._tally = Tally()
@@ -170,16 +169,9 @@ class Actors:
         self.check_serving()
         return Call(self, *self.calls.open(moments or CURRENT.get()))
 
-    def hearing(self) -> Beat:
-        """Return what answers plain heartbeats from the caches, for this turn of the loop only.
-
-        The lease is looked at here, once for all heartbeats that have arrived together (S10 c).
-        """
-        return self._beat if self._replica.lease_valid() else _no_answer
-
-    def _beat(self, group_id: GroupId, key: Key, number: int) -> CachedAnswer | None:
-        actor = self._actors.get(group_id)
-        return None if actor is None else actor.beat(key, number)
+    def hearing(self) -> Hearing:
+        """Return what answers plain heartbeats from the caches, for this turn of the loop only."""
+        return self._hearing if self._replica.lease_valid() else _DEAF
 
     def submit_leased(self, command: c.Command) -> None:
         """Submit a command at once while the lease holds, else after a read barrier (S10 c).
@@ -433,7 +425,3 @@ class Actors:
         del reason
         if self._replica.leading_term:
             self.on_not_leading()
-
-
-def _no_answer(_group_id: GroupId, _key: Key, _number: int) -> None:
-    """Answer no heartbeat from a cache: without the lease each has to be decided (S10 c)."""

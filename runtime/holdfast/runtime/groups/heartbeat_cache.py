@@ -28,14 +28,12 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.commands import Heartbeat
     from holdfast.coordinator.model.effects import Decision
     from holdfast.coordinator.model.events import Event
-    from holdfast.coordinator.model.ids import Life, MemberId
+    from holdfast.coordinator.model.ids import InstanceId, Life, MemberId
     from holdfast.coordinator.model.volatile import Volatile
     from holdfast.coordinator.structures.pmap import PMap
 
-Key = tuple[int, str, str | None] | tuple[int, str, str | None, str, str]
-"""Generation, member id, instance id: the content of a plain heartbeat. In the heartbeat protocol
-the epoch in place of the generation; beside them the principal of the caller, and the life of its
-process, "" if it numbers no heartbeats (S26)."""
+Key = tuple[int, str, str | None]
+"""Generation, member id, instance id: the content of a plain heartbeat of the classic protocol."""
 _SPARING: Final = frozenset({OffsetsCommitted, OffsetsDeleted, RequestRecorded})
 """Events that change the answer to no heartbeat of the heartbeat protocol."""
 
@@ -53,11 +51,29 @@ class CachedAnswer:
 class RememberedBeat:
     """The last plain heartbeat of a member of the heartbeat protocol."""
 
-    key: Key
     answer: CachedAnswer
+    member_id: MemberId
+    epoch: int
+    instance_id: InstanceId | None
+    principal: str
     life: Life
+    """Of the process; "": it numbers no heartbeats (S26)."""
     number: int
-    """Of the last heartbeat that had this answer, in that life; 0: it has none (S26)."""
+    """Of the last heartbeat that had this answer, in that life; 0: it has none."""
+    size: int = 0
+    """Bytes of its request, once the service has looked through one that says the same."""
+
+    def is_followed_by(
+        self, epoch: int, instance_id: InstanceId | None, principal: str, life: Life, number: int
+    ) -> bool:
+        """Return whether a heartbeat of this member is the next of the same process (S26)."""
+        return (
+            epoch == self.epoch
+            and life == self.life
+            and (number > self.number if life else not number)
+            and principal == self.principal
+            and instance_id == self.instance_id
+        )
 
 
 class HeartbeatCache:
@@ -72,21 +88,18 @@ class HeartbeatCache:
         self._heard: dict[MemberId, RememberedBeat] = {}
         self._during_batch: set[MemberId] = set()
 
-    def recall(self, key: Key, beat: int = 0) -> CachedAnswer | None:
-        """Return the cached answer of the same heartbeat, if nothing was decided since.
-
-        `beat`: its number; one that is not above the last is to be decided (S26).
-        """
-        if (known := self._beats.get(key[1])) is not None:
-            if known.key == key and (not beat or beat > known.number):
-                return known.answer
-            return None
+    def recall(self, key: Key) -> CachedAnswer | None:
+        """Return the answer to the same heartbeat of the classic protocol, unless it may differ."""
         return self._answers.get(key)
 
-    def hear(self, member_id: MemberId, beat: int) -> None:
+    def last_beat(self, member_id: MemberId) -> RememberedBeat | None:
+        """Return the last heartbeat in the heartbeat protocol, unless its answer may differ."""
+        return self._beats.get(member_id)
+
+    def hear(self, last: RememberedBeat, number: int) -> None:
         """Note the number of a plain heartbeat that is answered as the one before it."""
-        known = self._heard[member_id] = self._beats[member_id]
-        known.number = beat
+        last.number = number
+        self._heard[last.member_id] = last
 
     def remember_beat(self, command: ConsumerGroupHeartbeat, decision: Decision) -> None:
         """Cache the answer to a plain heartbeat of a member that nothing is asked of.
@@ -106,12 +119,10 @@ class HeartbeatCache:
         if reply.assignment is not None:
             return  # it was answered again, with all that a lost answer may have said (S14)
         if timeout == reply.grant.session_timeout_ms:  # else it is being lowered (S11)
-            key = (
-                *(command.member_epoch, command.member_id, command.instance_id),
-                *(command.caller.principal, command.life),
+            self._beats[command.member_id] = RememberedBeat(
+                *(CachedAnswer(reply, timeout), command.member_id, command.member_epoch),
+                *(command.instance_id, command.caller.principal, command.life, command.beat),
             )
-            answer = CachedAnswer(reply, timeout)
-            self._beats[command.member_id] = RememberedBeat(key, answer, command.life, command.beat)
 
     def forget_beats(self, events: Iterable[Event]) -> None:
         """Clear the answers of the heartbeat protocol that these events may have changed."""

@@ -239,7 +239,11 @@ def test_s9_a_beat_from_memory_counts_although_a_join_before_it_was_decided_alre
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(world.actors, "renew", spied)
             call = world.offer(joining("other"))
-            assert world.actors.hearing()("g", (epoch, "K", None, "p", ""), 0) is not None
+            hearing = world.actors.hearing()
+            last = hearing.last("g", "K")
+            assert last is not None
+            assert last.is_followed_by(epoch, None, "p", "", 0)
+            hearing.again("g", last, 0)
             other = world.offer(committing("g", 7))
             await replies([call])
             await other.future

@@ -76,9 +76,12 @@ class Group:
     ) -> object:
         """The answer to a plain heartbeat that would be given without a decision."""
         life, beat = number
-        key = (self.epochs[member_id], member_id, instance_id, principal, life)
-        cached = self.world.actors.hearing()("g", key, beat)
-        return None if cached is None else cached.reply
+        hearing = self.world.actors.hearing()
+        last = hearing.last("g", member_id)
+        epoch = self.epochs[member_id]
+        if last is None or not last.is_followed_by(epoch, instance_id, principal, life, beat):
+            return None
+        return hearing.again("g", last, beat).reply
 
     async def settled(self, *member_ids: str) -> None:
         """Join, and hand over what each is to own, until all of them rest."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model import replies
     from holdfast.coordinator.model.events import Assigned
     from holdfast.coordinator.model.ids import CallId
-    from holdfast.runtime.groups.actors import Beat
+    from holdfast.runtime.groups.hearing import Hearing
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.server.rpc.calls.member_call import Who
     from holdfast.v1 import extras_pb2 as x
@@ -89,7 +89,7 @@ _OF_MEMBERS: Final = frozenset(
 """Answers to heartbeats of members; others are to strangers, or of a node that leads no more."""
 
 
-def answered_before(hearing: Beat, request: g.HeartbeatRequest) -> g.HeartbeatResponse | None:
+def answered_before(hearing: Hearing, request: g.HeartbeatRequest) -> g.HeartbeatResponse | None:
     """Return the cached answer to a heartbeat; None if the heartbeat has to be decided.
 
     `hearing`: from `Actors.hearing`, asked in this turn of the loop.
@@ -98,7 +98,7 @@ def answered_before(hearing: Beat, request: g.HeartbeatRequest) -> g.HeartbeatRe
         return None
     instance = request.group_instance_id if request.HasField("group_instance_id") else None
     key = (request.generation_id, request.member_id, instance)
-    cached = hearing(request.group_id, key, 0)
+    cached = hearing.classic(request.group_id, key)
     return None if cached is None else responses.cached(cached)
 
 
@@ -108,7 +108,7 @@ class Heartbeat(MemberCall[g.HeartbeatRequest, g.HeartbeatResponse]):
     asked, respond = g.HeartbeatRequest, g.HeartbeatResponse
 
     def cached(
-        self, hearing: Beat, request: g.HeartbeatRequest, who: Callable[[], str]
+        self, hearing: Hearing, request: g.HeartbeatRequest, who: Callable[[], str]
     ) -> g.HeartbeatResponse | None:
         """Return the cached answer; None: it has to be decided."""
         del who

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from holdfast.runtime.groups.actors import Actors, Beat, Call
+    from holdfast.runtime.groups.actors import Actors, Call
+    from holdfast.runtime.groups.hearing import Hearing
     from holdfast.server.access.principal_limits import PrincipalLimits
     from holdfast.server.metrics.call_counts import CallCounts
     from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats, Beats
@@ -136,7 +137,9 @@ class HeartbeatBatches:
                     known = self._begin(sender, kind, request)
                 begun.append(known)
 
-    def _known(self, sender: Sender, kind: Kind, request: Request, hearing: Beat) -> Message | None:
+    def _known(
+        self, sender: Sender, kind: Kind, request: Request, hearing: Hearing
+    ) -> Message | None:
         """Return the answer to a heartbeat that is refused, or in the cache; None: decide it."""
         refused: Message | None = kind.refusal(request, sender.principal)
         if refused is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.commands import Caller
     from holdfast.coordinator.model.ids import CallId
     from holdfast.coordinator.model.rejections import Rejection
-    from holdfast.runtime.groups.actors import Beat
+    from holdfast.runtime.groups.hearing import Hearing
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.access.gate import Gate
@@ -101,7 +101,9 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
         del request
         return True
 
-    def cached(self, hearing: Beat, request: RequestT, who: Callable[[], str]) -> ResponseT | None:
+    def cached(
+        self, hearing: Hearing, request: RequestT, who: Callable[[], str]
+    ) -> ResponseT | None:
         """Return the cached answer to a heartbeat; None: this call has to be decided.
 
         `hearing`: from `Actors.hearing`, asked in this turn of the loop. `who`: as of `refusal`.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
+from holdfast.coordinator.model import replies
 from holdfast.coordinator.model.access import DENY, GROUP, MEMBER, READER, TOPIC, Acl
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
@@ -15,6 +16,8 @@ from holdfast.coordinator.model.events import (
     SettingChange,
     SettingsChanged,
 )
+from holdfast.runtime.groups.hearing import Hearing
+from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, RememberedBeat
 from holdfast.runtime.groups.regexes import LENGTH_MAX
 from holdfast.server.rpc.calls.consumer_heartbeat import answered_before
 from holdfast.v1 import errors_pb2 as e
@@ -90,20 +93,75 @@ _NUMBER = {"life", "beat"}
 )
 def test_m13_a_heartbeat_that_says_anything_is_not_looked_up(field: str) -> None:
     """K-M13, S26: the cache is for those that say only who they are; a new field says more, too."""
-    looked_up: list[object] = []
-
-    def hearing(*asked: object) -> None:
-        looked_up.append(asked)
-
+    hearing = _Known(life=LIFE)
     said = beat(2, holdfast=x.RequestExtras(life=LIFE, beat=1))
-    answered_before(hearing, said, lambda: ME)
-    assert looked_up == [("g", (2, "m1", None, ME, LIFE), 1)], "one that says nothing is"
+    assert hearing.answers(said), "one that says nothing is"
+    said.holdfast.beat = 2
     *inside, name = field.split(".")
     message: Message = said.holdfast if inside else said
     _say(message, name)
-    answered_before(hearing, said, lambda: ME)
 
-    assert len(looked_up) == 1
+    assert not hearing.answers(said)
+    assert not _Known(life=LIFE).answers(said), "nor is it if it is the first"
+
+
+@pytest.mark.parametrize(
+    ("known", "other"),
+    [
+        ({}, beat(3)),
+        ({}, beat(2, instance_id="i1")),
+        ({}, beat(2, holdfast=x.RequestExtras())),
+        ({}, beat(2, holdfast=x.RequestExtras(life=LIFE, beat=1))),
+        ({"instance_id": "i1"}, beat(2)),
+        ({"instance_id": "i1"}, beat(2, instance_id="i2")),
+        ({"instance_id": "i1"}, beat(2, rack_id="i1")),
+        ({"life": LIFE}, beat(2)),
+        ({"life": LIFE}, beat(2, holdfast=x.RequestExtras(life=LIFE))),
+        ({"life": LIFE}, beat(2, holdfast=x.RequestExtras(life=LIFE[:-1] + "2", beat=1))),
+        ({"principal": "another"}, beat(2)),
+    ],
+)
+def test_m13_another_ones_heartbeat_is_decided(
+    known: dict[str, str], other: g.ConsumerGroupHeartbeatRequest
+) -> None:
+    """K-M13, S26: also one that has the size of the last one's."""
+    hearing = _Known(**known)
+    same = beat(2, instance_id=known.get("instance_id"))
+    if "life" in known:
+        same.holdfast.life, same.holdfast.beat = LIFE, 1
+    assert hearing.answers(same) == ("principal" not in known)
+
+    assert not hearing.answers(other)
+
+
+def test_s26_numbers_that_take_more_bytes_go_on_from_memory_and_no_number_comes_twice() -> None:
+    """S26: the size of a heartbeat grows with its number."""
+    hearing = _Known(life=LIFE)
+
+    for number in (1, 127, 128, 129, 2**14, 2**21):
+        assert hearing.answers(beat(2, holdfast=x.RequestExtras(life=LIFE, beat=number)))
+        assert not hearing.answers(beat(2, holdfast=x.RequestExtras(life=LIFE, beat=number)))
+
+
+class _Known(Hearing):
+    """Hears one member, whose last heartbeat it knows."""
+
+    def __init__(self, instance_id: str | None = None, principal: str = ME, life: str = "") -> None:
+        super().__init__({})
+        answer = CachedAnswer(replies.ConsumerHeartbeatReply(None, "m1", 2, 5_000), None)
+        self._last = RememberedBeat(answer, "m1", 2, instance_id, principal, life, 0)
+
+    def last(self, group_id: str, member_id: str) -> RememberedBeat | None:
+        return self._last if (group_id, member_id) == ("g", "m1") else None
+
+    def again(self, group_id: str, last: RememberedBeat, number: int) -> CachedAnswer:
+        assert (group_id, last) == ("g", self._last)
+        last.number = number
+        return last.answer
+
+    def answers(self, said: g.ConsumerGroupHeartbeatRequest) -> bool:
+        """Whether a heartbeat of this caller is answered without a decision."""
+        return answered_before(self, said, lambda: ME) is not None
 
 
 def _say(message: Message, name: str) -> None:

@@ -25,8 +25,8 @@ from holdfast.coordinator.model.ids import fencing_token
 from holdfast.coordinator.model.state import RequestKey
 from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import Volatile
-from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown, Overloaded
-from holdfast.runtime.errors import Crashed, Exhausted, LeadershipLost, NotCoordinator, RuleBroken
+from holdfast.runtime.errors import NotCoordinator, RuleBroken
+from holdfast.runtime.groups import fates
 from holdfast.runtime.groups.batch import Batch, call_of, shares, told, waits
 from holdfast.runtime.groups.decider import Decider
 from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
@@ -306,8 +306,8 @@ class Actor:
             return
         error = future.exception()
         if error is not None:
-            self._log_fault(batch, error)
-            self._fail(batch, lambda: self._fault(error))
+            fates.note(batch, error)
+            self._fail(batch, lambda: fates.fault(error, self._desk))
             self._try_later(batch, REFUSED_RETRY_S)
             self._go_on()
         elif (committed := future.result()).impossible:
@@ -439,24 +439,3 @@ class Actor:
                 self._desk.idle(self.group_id)
             else:
                 self.submit(command)
-
-    def _log_fault(self, batch: Batch, error: BaseException) -> None:
-        if not isinstance(error, NotLeader | OutcomeUnknown):
-            logger.error(
-                "group %r: a batch was not proposed: %s",
-                self.group_id,
-                error,
-                extra=told(batch.commands),
-            )
-
-    def _fault(self, error: BaseException) -> Exception:
-        """Convert the error of a failed proposal for the calls that wait (S5)."""
-        match error:
-            case NotLeader():
-                return NotCoordinator(self._desk.address_of(error.leader))
-            case OutcomeUnknown():
-                return LeadershipLost()
-            case Overloaded() | EntryTooLarge() | DiskLow():
-                return Exhausted(str(error))
-            case _:
-                return Crashed("a change")

@@ -119,10 +119,8 @@ class HeartbeatCache:
         if reply.assignment is not None:
             return  # it was answered again, with all that a lost answer may have said (S14)
         if timeout == reply.grant.session_timeout_ms:  # else it is being lowered (S11)
-            self._beats[command.member_id] = RememberedBeat(
-                *(CachedAnswer(reply, timeout), command.member_id, command.member_epoch),
-                *(command.instance_id, command.caller.principal, command.life, command.beat),
-            )
+            answer = CachedAnswer(reply, timeout)
+            self._beats[command.member_id] = _remembered(command, answer)
 
     def forget_beats(self, events: Iterable[Event]) -> None:
         """Clear the answers of the heartbeat protocol that these events may have changed."""
@@ -230,6 +228,18 @@ def is_plain(command: ConsumerGroupHeartbeat) -> bool:
             *(command.owned, command.topics, command.regex, command.server_assignor),
             *(command.rack_id, command.rebalance_timeout_ms, command.client_assignors),
         )
+    )
+
+
+def _remembered(command: ConsumerGroupHeartbeat, answer: CachedAnswer) -> RememberedBeat:
+    return RememberedBeat(
+        answer=answer,
+        member_id=command.member_id,
+        epoch=command.member_epoch,
+        instance_id=command.instance_id,
+        principal=command.caller.principal,
+        life=command.life,
+        number=command.beat,
     )
 
 

@@ -408,12 +408,12 @@ def test_s6_no_heartbeat_is_answered_as_before_once_a_group_could_not_be_applied
         await world.beat("i1", joined)
         actor = world.actors.actor("g")
         assert actor is not None
-        assert actor.beat((joined.generation, joined.member_id, "i1"))
+        assert actor.heartbeat((joined.generation, joined.member_id, "i1"))
         world.replica.impossible_next = True
         with pytest.raises(RuleBroken):
             await world.ask(joining("i2"))
 
-        assert actor.beat((joined.generation, joined.member_id, "i1")) is None
+        assert actor.heartbeat((joined.generation, joined.member_id, "i1")) is None
 
     asyncio.run(story())
 

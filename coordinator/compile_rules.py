@@ -30,6 +30,7 @@ RULES = (
     "coordinator/holdfast/coordinator/classic",
     "coordinator/holdfast/coordinator/consumer",
     "coordinator/holdfast/coordinator/consumer/assignors",
+    "coordinator/holdfast/coordinator/consumer/client_side",
     "coordinator/holdfast/coordinator/consumer/identities",
     "coordinator/holdfast/coordinator/consumer/mixed",
     "coordinator/holdfast/coordinator/consumer/targets",

@@ -16,6 +16,7 @@ from holdfast.coordinator.model.membership import (
     FREED,
     GRANTED,
     REPLACED,
+    SUBSCRIBED,
     Line,
     line_of,
 )
@@ -145,7 +146,7 @@ def _grants(step: Step) -> Iterator[str]:
         yield f"{step.generations} generations began"
 
 
-_MAY_GRANT = {REPLACED: "came", ADVANCED: "named"}
+_MAY_GRANT = {REPLACED: "came", ADVANCED: "named", SUBSCRIBED: "named"}
 """Who may be granted something by an event that does not grant to all."""
 
 

@@ -51,8 +51,12 @@ def provoke(callback: str, group: FakeGroup) -> None:
 
 
 def goodbyes(group: FakeGroup) -> list[str]:
-    releases = ["release" for one in group.requests["Heartbeat"] if one.holdfast.release]
-    return releases + ["leave"] * len(group.requests["LeaveGroup"])
+    """What the group was told of the end. A goodbye whose answer is late is sent again as it is."""
+    releases = {
+        one.SerializeToString() for one in group.requests["Heartbeat"] if one.holdfast.release
+    }
+    leaves = {one.SerializeToString() for one in group.requests["LeaveGroup"]}
+    return ["release"] * len(releases) + ["leave"] * len(leaves)
 
 
 # --- no ghost ---

@@ -83,7 +83,9 @@ class Line(NamedTuple):
     """What events of one class do to members; what depends on the event is a function of it.
 
     A member that went or is fenced loses its grant. A member that comes by a swap is granted what
-    the old id held; any other member that comes is granted nothing before `everyone` is.
+    the old id held; any other member that comes is granted nothing before `everyone` is. A member
+    that begins to speak the classic protocol under its own id (SUBSCRIBED) is granted anew what it
+    owns, since there it has one token for all (S13).
     """
 
     kind: Kind = ""

@@ -13,10 +13,15 @@ import pytest
 
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model import events as ev
-from holdfast.coordinator.model.consumer_events import MemberAdvanced
+from holdfast.coordinator.model.consumer_events import MemberAdvanced, MemberSubscribed
 from holdfast.coordinator.model.events import LevelRaised
 from holdfast.coordinator.model.ids import TopicPartitions
-from holdfast.coordinator.model.member_profile import MemberProfile
+from holdfast.coordinator.model.member_profile import (
+    ClassicProfile,
+    ConsumerProfile,
+    MemberProfile,
+    Protocol,
+)
 from holdfast.runtime.groups.grants import Grants
 from unit.runtime.world import World, with_topic
 
@@ -118,6 +123,16 @@ def advanced(member_id: str, *numbers: int) -> ev.Event:
     return MemberAdvanced(member_id, 2, (), (), granted, waiting=False)
 
 
+CLASSIC = ClassicProfile(1_000, (Protocol("range", b""),))
+PART = (TopicPartitions("t", (0,)),)
+LEFT = ev.MembersLeft(("old",), "")
+
+
+def subscribed(member_id: str, classic: ClassicProfile | None = None) -> ev.Event:
+    """A member says something new: that it speaks the classic protocol from now on, perhaps."""
+    return MemberSubscribed(member_id, None, ConsumerProfile(), joined=False, classic=classic)
+
+
 STORED = ev.AssignmentStored(1, ())
 SWAP = ev.StaticMemberReplaced("i", "old", "new", MemberProfile("c", "h", 1, 1, ()), "", 0)
 
@@ -128,6 +143,15 @@ SWAP = ev.StaticMemberReplaced("i", "old", "new", MemberProfile("c", "h", 1, 1, 
         ((STORED, SWAP), True),
         ((SWAP, STORED), True),
         ((advanced("old", 0), SWAP), True),
+        ((advanced("old", 0), subscribed("old", CLASSIC)), True),
+        ((subscribed("old", CLASSIC), SWAP), True),
+        ((subscribed("old", CLASSIC), subscribed("old", CLASSIC)), True),
+        ((subscribed("old", CLASSIC), LEFT, advanced("a", 0)), True),
+        ((subscribed("old", CLASSIC), MemberAdvanced("old", 2, (), PART, (), waiting=False)), True),
+        ((subscribed("old", CLASSIC), advanced("a", 0)), False),
+        ((subscribed("other", CLASSIC), LEFT, advanced("a", 0)), False),
+        ((subscribed("old"), advanced("a", 0)), False),
+        ((advanced("old", 0), subscribed("old")), False),
         ((SWAP, ev.StaticMemberReplaced("i", "new", "newer", SWAP.profile, "", 0)), True),
         ((advanced("a", 0), advanced("b", 0)), True),
         ((advanced("a", 0), advanced("b", 1)), False),

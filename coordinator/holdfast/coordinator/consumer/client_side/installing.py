@@ -91,7 +91,7 @@ def _prepared(
         if said is not None:
             yield PreparedMember(
                 *(member.member_id, member.epoch, member.instance_id, member.profile.rack_id),
-                tuple(sorted(topics & sizes.keys())),
+                tuple(sorted(topics.intersection(sizes))),
                 said,
                 () if target is None else target.partitions,
             )

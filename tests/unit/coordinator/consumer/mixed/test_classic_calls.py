@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.coordinator.model.commands import Heartbeat
+from holdfast.coordinator.model.ids import TopicPartitions
 from holdfast.coordinator.model.rejections import FencedInstanceId, InvalidRequest
 from holdfast.coordinator.model.replies import HeartbeatReply
-from unit.coordinator.people import GROUP, SESSION_MS, Classic, Consumer, World, stable
+from unit.coordinator.people import GROUP, SESSION_MS, Classic, Consumer, World, settle, stable
 
 
 def release(x: Classic) -> HeartbeatReply:
@@ -56,4 +57,23 @@ def test_s12_a_refused_release_starts_no_session_over() -> None:
     assert isinstance(release(dynamic).error, InvalidRequest)
     world.core.advance(300)
     assert not {x.id, dynamic.id} & set(world.core.state.groups[GROUP].body.members)
+    world.core.check_replays()
+
+
+def test_q5_who_goes_over_to_the_classic_protocol_keeps_its_id_and_has_one_new_token() -> None:
+    """K-Q5, S13: the classic protocol has one token for all: of the entry of the change."""
+    world = World()
+    a = Consumer(world, "a")
+    a.beat()
+    a.beat()
+    before = max(a.tokens.values())
+
+    x = Classic(world, "a", id="a")
+    x.join(owned=(TopicPartitions("t", tuple(sorted(a.owned))),))
+    settle([x])
+
+    members = world.core.state.groups[GROUP].body.members
+    assert list(members) == ["a"]
+    assert x.owned == a.owned
+    assert x.token > before
     world.core.check_replays()

@@ -308,6 +308,31 @@ def test_a_process_that_was_in_the_group_takes_no_other_life() -> None:
     assert {each.holdfast.life for each in driver.sent} == {driver.sent[0].holdfast.life}
 
 
+def test_a_process_whose_join_may_have_been_heard_takes_no_other_life() -> None:
+    """S12: its first join was taken, and the answer lost; then a newer process took its place."""
+    driver = Driver(make_settings(instance_id="i-1"))
+    driver.start()
+    above = life_above(driver.beat.holdfast.life)
+    driver.fail()
+    driver.advance(100)
+    driver.refuse(FENCED_INSTANCE_ID, holder="other", holder_life=above)
+
+    assert isinstance(driver.stopped.error, Fenced)
+
+
+def test_a_process_whose_join_was_not_heard_may_take_another_life() -> None:
+    """It was told that nothing came of it, so nobody can have come after it."""
+    driver = Driver(make_settings(instance_id="i-1"))
+    driver.start()
+    above = life_above(driver.beat.holdfast.life)
+    driver.fail(applied=False)
+    driver.advance(100)
+    driver.refuse(FENCED_INSTANCE_ID, holder="other", holder_life=above)
+    driver.tick()
+
+    assert driver.beat.holdfast.life > above
+
+
 @pytest.mark.parametrize(
     "told",
     [

@@ -235,6 +235,7 @@ class Answers(Moves):
         self._start_timeout.failed(failure.error, changes=joins)
         if isinstance(failure.error, OutcomeUnknown):
             self._may_be_member |= joins  # the group may have taken it all the same (S5)
+            self._life.accepted()  # and a newer process may have come since
         self._beats.failed(now_ms + failure.retry_in_ms)
         if failure.kind is FailureKind.FATAL:
             self._refuse(failure.error, now_ms)

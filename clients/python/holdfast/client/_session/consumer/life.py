@@ -40,15 +40,15 @@ class Life:
         return extras_pb2.RequestExtras(life=self.name, beat=self._beats)
 
     def accepted(self) -> None:
-        """Note that the group has taken a heartbeat of this life: it stays what it is."""
+        """Note that the group has, or may have, taken a heartbeat of this life: it stays."""
         self._is_taken = True
 
     def rise_above(self, holder: str) -> bool:
         """Take a life just above that of whoever holds the instance id; return whether it may be.
 
         Log time can have fallen back while nobody led, and a wall clock can be behind; then a new
-        process has a life below that of the one before it. Once a heartbeat was accepted, a holder
-        with a higher life is a newer process.
+        process has a life below that of the one before it. Once a heartbeat was accepted, or may
+        have been, a holder with a higher life is a newer process.
         """
         found = _LIFE.fullmatch(holder)
         if self._is_taken or found is None or holder < self.name:

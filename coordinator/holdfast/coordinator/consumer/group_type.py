@@ -204,6 +204,6 @@ CONSUMER_TYPE: GroupType[Draft] = GroupType(
     rests=view.rests,
     has_epochs=True,
     meant=view.meant,
-    awaits_target=motion.awaits_target,
+    target_due_ms=motion.target_due_ms,
     move=motion.move,
 )

@@ -8,18 +8,22 @@ from __future__ import annotations
 from holdfast.coordinator.consumer import holdings
 from holdfast.coordinator.consumer.client_side import choice
 from holdfast.coordinator.consumer.state import ConsumerGroup
+from holdfast.coordinator.consumer.targets import target
 from holdfast.coordinator.groups.group_type import Move
 from holdfast.coordinator.model.ids import MemberId, TopicPartition
+from holdfast.coordinator.model.state import State
 
 
-def awaits_target(group: ConsumerGroup) -> bool:
-    """Return whether the group epoch has no target yet: the next heartbeat of any member brings it.
+def target_due_ms(state: State, group: ConsumerGroup) -> int | None:
+    """Return when the heartbeat of any member brings a target for the group epoch (K-P15).
 
-    Nobody can bring one to a group without members, and nobody waits for it. While a member
-    computes it, others can do nothing for it.
+    None if it has one. Nobody can bring one to a group without members, and nobody waits for it.
+    While a member computes it, others can do nothing for it.
     """
     waits = group.generation > group.body.assignment_epoch and bool(group.body.members)
-    return waits and not choice.is_asked(group)
+    if not waits or choice.is_asked(group):
+        return None
+    return target.due_ms(state, group)
 
 
 def move(group: ConsumerGroup, member_id: MemberId) -> Move | None:

@@ -90,8 +90,8 @@ def _never_rests(_group: object, _member_id: object) -> bool:
     return False
 
 
-def _never_awaits(_group: object) -> bool:
-    return False
+def _never_awaits(_state: State, _group: Group[Any]) -> int | None:
+    return None
 
 
 def _means_nothing(_group: Group[Any], _member_id: MemberId) -> tuple[TopicPartitions, ...]:
@@ -228,8 +228,9 @@ class GroupType(Generic[D]):
     """Whether its story is told by epochs and their targets, and not by rebalances."""
     meant: Callable[[Group[Any], MemberId], tuple[TopicPartitions, ...]] = _means_nothing
     """What the target says that a member is to own."""
-    awaits_target: Callable[[Group[Any]], bool] = _never_awaits
-    """Whether the next heartbeat of any member would have the assignment computed."""
+    target_due_ms: Callable[[State, Group[Any]], int | None] = _never_awaits
+    """The log time, in ms, from which on the heartbeat of any member would have the assignment
+    computed; None: nobody waits for one, or somebody computes it."""
     move: Callable[[Group[Any], MemberId], Move | None] = _never_moves
     """What a member has to do until it owns what it is to own; None: nothing. Asked for hints."""
     describe_whole: Callable[[State, Group[Any]], DescribedConsumerGroup] | None = None

@@ -78,11 +78,25 @@ def test_a_group_awaits_a_target_from_a_departure_to_the_next_heartbeat() -> Non
     talk = Talk(t=2)
     talk.told(talk.joins("a", "t"))
     talk.told(talk.joins("b", "t"))
-    own = type_of(talk.group)
-    assert not own.awaits_target(talk.group)
+    assert target_due_ms(talk) is None
     talk.told(talk.says("b", -1))
-    assert own.awaits_target(talk.group)
+    assert target_due_ms(talk) == talk.core.state.log_time_ms
     talk.told(talk.says("a", 2))
-    assert not own.awaits_target(talk.group)
+    assert target_due_ms(talk) is None
     talk.told(talk.says("a", -1))
-    assert not own.awaits_target(talk.group)
+    assert target_due_ms(talk) is None
+
+
+def target_due_ms(talk: Talk) -> int | None:
+    return type_of(talk.group).target_due_ms(talk.core.state, talk.group)
+
+
+def test_p15_a_target_is_due_an_interval_after_the_last_one() -> None:
+    """K-P15: heartbeats before that bring none."""
+    talk = Talk(t=2)
+    talk.set(consumer_assignment_interval_ms="10000")
+    talk.told(talk.joins("a", "t"))
+    computed_ms = talk.core.state.log_time_ms
+    talk.told(talk.joins("b", "t"))
+
+    assert target_due_ms(talk) == computed_ms + 10_000

@@ -20,6 +20,7 @@ from holdfast.coordinator.consumer.targets.reconciliation import subscriptions
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.consumer_events import MemberTarget, TargetStored
 from holdfast.coordinator.model.ids import MemberId, TopicPartitions
+from holdfast.coordinator.model.state import State
 
 LOST_MS: Final = 60_000
 """After so long a target that is computed beside the group's work counts as lost."""
@@ -37,9 +38,14 @@ def is_due(draft: Draft) -> bool:
         return False
     if not _fits(draft):
         return False
-    interval_ms = settings.of(draft.state, draft.group_id).consumer.assignment_interval_ms
+    return draft.state.log_time_ms >= due_ms(draft.state, group)
+
+
+def due_ms(state: State, group: ConsumerGroup) -> int:
+    """Return the log time from which on the group may have another target (K-P15); 0: at once."""
     since_ms = group.body.target_ms
-    return since_ms == NEVER or draft.state.log_time_ms >= since_ms + interval_ms
+    interval_ms = settings.of(state, group.group_id).consumer.assignment_interval_ms
+    return 0 if since_ms == NEVER else since_ms + interval_ms
 
 
 def _is_under_way(draft: Draft) -> bool:

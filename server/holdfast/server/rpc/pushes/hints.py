@@ -2,8 +2,9 @@
 
 Once there is a target, each member is told that must give up what it owns, and each that can take
 all that it waits for: one push a member, whatever the size of the group. While there is none, one
-member is asked to beat (`one_by_one`). What a member then does its own heartbeat decides; a hint
-that is lost costs time only, so nothing is repeated. Asks the group's type; knows no rule.
+member is asked to beat, once a target is due (`one_by_one`). What a member then does its own
+heartbeat decides; a hint that is lost costs time only, so nothing is repeated. Asks the group's
+type; knows no rule.
 """
 
 from __future__ import annotations
@@ -73,11 +74,16 @@ class Hints:
     """Which members of which groups are to beat now."""
 
     def __init__(
-        self, state: Callable[[], State], carriers: Carriers, ask: Ask, one_by_one: OneByOne
+        self,
+        state: Callable[[], State],
+        log_time_ms: Callable[[], int],
+        carriers: Carriers,
+        ask: Ask,
+        one_by_one: OneByOne,
     ) -> None:
-        """`state`: gives the newest applied state."""
+        """`state`: gives the newest applied state. `log_time_ms`: what time it is on the log."""
         self._state, self._carriers, self._ask = state, carriers, ask
-        self._one_by_one = one_by_one
+        self._log_time_ms, self._one_by_one = log_time_ms, one_by_one
         self._blocked: dict[GroupId, _Blocked] = {}
 
     def follow(self, group_id: GroupId, events: Sequence[Event]) -> None:
@@ -104,8 +110,12 @@ class Hints:
         if chosen:
             self._one_by_one.end(group.group_id)
             self._tell(group, chosen[-1:])
-        elif any(map(_may_await, events)) and type_of(group).awaits_target(group):
-            self._one_by_one.begin(group.group_id)
+        elif any(map(_may_await, events)):
+            due_ms = type_of(group).target_due_ms(self._state(), group)
+            if due_ms is not None:
+                left_ms = due_ms - self._log_time_ms()
+                after_ms = left_ms + 1 if left_ms > 0 else 0  # never a fraction too early
+                self._one_by_one.begin(group.group_id, after_ms / 1000)
 
     def topics_changed(self, names: frozenset[TopicName]) -> None:
         """Have one member look in each group that may subscribe to one of these topics."""

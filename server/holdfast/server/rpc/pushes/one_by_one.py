@@ -52,10 +52,14 @@ class OneByOne:
         self._later: Later = later or _later
         self._rounds: dict[GroupId, _Round] = {}
 
-    def begin(self, group_id: GroupId) -> None:
-        """Ask for a heartbeat, unless one is asked for already."""
-        if group_id not in self._rounds:
-            self._rounds[group_id] = _Round()
+    def begin(self, group_id: GroupId, after_s: float = 0.0) -> None:
+        """Ask for a heartbeat after so many seconds, unless one is asked for already."""
+        if group_id in self._rounds:
+            return
+        self._rounds[group_id] = begun = _Round()
+        if after_s > 0:
+            begun.timer = self._later(after_s, lambda: self._go_on(group_id))
+        else:
             self._go_on(group_id)
 
     def end(self, group_id: GroupId) -> None:

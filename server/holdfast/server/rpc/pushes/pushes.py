@@ -51,7 +51,9 @@ class Pushes:
         """Pushes that were queued for their readers; and not, since too much waits for these."""
         self._replica, self._carriers, self._refusal = replica, carriers, refusal
         one_by_one = OneByOne(self._state, carriers, self._beat_now, later)
-        self._hints = Hints(self._state, carriers, self._all_beat_now, one_by_one)
+        self._hints = Hints(
+            *(self._state, replica.log_time_ms, carriers, self._all_beat_now, one_by_one)
+        )
 
     def listen(self) -> None:
         """Subscribe to the replica."""

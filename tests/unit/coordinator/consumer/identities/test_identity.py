@@ -52,7 +52,7 @@ def fenced(talk: Talk, epoch: int, owned: tuple[TopicPartitions, ...] | None) ->
 def test_m12_a_late_list_of_an_earlier_epoch_gives_nothing_up(
     back: int, owned: tuple[TopicPartitions, ...] | None, talk: Talk
 ) -> None:
-    """K-M12: else the next member works on what this one does not know to be gone (I1)."""
+    """K-M12: else the next member works on what this one does not know to be gone (INV-1)."""
     talk.told(talk.joins("b", "t"))
     assert fenced(talk, talk.member("a").epoch - back, owned)
 

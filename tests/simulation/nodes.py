@@ -62,6 +62,8 @@ SETTINGS: Final = (
     SettingChange("group.consumer_min_heartbeat_interval_ms", "100"),
     SettingChange("group.consumer_heartbeat_interval_ms", "500"),
 )
+BESIDE: Final = SettingChange("group.consumer_inline_work", "0")
+"""Child processes compute the targets of groups of the heartbeat protocol."""
 SNAPSHOT_S: Final = (4.0, 12.0)
 """How often a node takes a snapshot, beside those that the faults ask for."""
 RESTART_US: Final = (300_000, 2_000_000)
@@ -115,13 +117,15 @@ class SimNode:
         file: Sequence[str],
         *,
         newest: bool,
+        beside: bool = False,
     ) -> None:
         """`file`: the nodes that its file names, itself among them.
 
-        `newest`: this world begins at the newest level.
+        `newest`: this world begins at the newest level. `beside`: it computes no target itself.
         """
         self.name, self.random, self._newest = name, random, newest
         self._file = tuple(file)
+        self._settings = (*SETTINGS, BESIDE) if beside else SETTINGS
         self._schedule, self._peers, self.watcher = schedule, peers, watcher
         self.clock = Clock(schedule)
         self.disk = self._new_disk()
@@ -260,7 +264,7 @@ class SimNode:
         self.server = SimServer(process, self.name)
         end.versions = self._versions
         self.node = (NewestNode if self._newest else SimulatedNode)(
-            config_of(self.name, self._file),
+            replace(config_of(self.name, self._file), settings=self._settings),
             replica,
             history,
             NoCopies(),

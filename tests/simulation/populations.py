@@ -40,6 +40,8 @@ OLD: Final = (CLASSIC, CLASSIC, COOPERATIVE)
 """Groups without the heartbeat protocol."""
 GROUPS: Final = 3
 ASSIGNORS: Final = ("", "", "uniform", "range")
+BESIDE: Final = 0.3
+"""How likely it is that targets are computed beside the work of the nodes."""
 
 
 def drawn(seed: int, *, mixed_versions: bool) -> tuple[str, ...]:
@@ -50,6 +52,15 @@ def drawn(seed: int, *, mixed_versions: bool) -> tuple[str, ...]:
     if whole and random.random() < 0.5:
         found[found.index(whole[0])] = COMPUTING
     return tuple(found)
+
+
+def computes_beside(seed: int, kinds: Sequence[str]) -> bool:
+    """Whether child processes compute all targets of a seed's groups, however small these are.
+
+    Only where a group is of the heartbeat protocol from its beginning to its end.
+    """
+    whole = bool({STATIC, DYNAMIC} & set(kinds))
+    return whole and Random(f"{seed} beside").random() < BESIDE
 
 
 def has_heartbeats(kinds: Sequence[str]) -> bool:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from random import Random
 
 from simulation.populations import (
+    CLASSIC,
     COMPUTING,
     CONVERTING,
+    COOPERATIVE,
     DYNAMIC,
     KINDS,
     MIXED,
     OF_OLDER,
     STATIC,
     Population,
+    computes_beside,
     drawn,
     has_heartbeats,
 )
@@ -67,3 +70,13 @@ def test_static_and_dynamic_groups_are_of_the_heartbeat_protocol_whole() -> None
 def test_only_groups_of_classic_members_have_no_heartbeats_to_lose() -> None:
     assert has_heartbeats(("classic", "cooperative", "mixed"))
     assert not has_heartbeats(("classic", "classic", "cooperative"))
+
+
+def test_in_some_seeds_targets_are_computed_beside_and_only_where_some_are_computed() -> None:
+    """K-M20: a target that comes late meets joins, departures and failovers."""
+    found = {seed: drawn(seed, mixed_versions=False) for seed in SEEDS}
+    beside = [seed for seed, kinds in found.items() if computes_beside(seed, kinds)]
+
+    assert len(SEEDS) / 10 < len(beside) < len(SEEDS) / 2
+    assert all({STATIC, DYNAMIC} & set(found[seed]) for seed in beside)
+    assert not computes_beside(beside[0], (CLASSIC, COOPERATIVE, MIXED))

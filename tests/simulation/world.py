@@ -21,7 +21,7 @@ from simulation.node_changes import Arrival, NodeChanges
 from simulation.nodes import MACHINES, NAMES, SimNode, address_of
 from simulation.operators import LogWatcher, OffsetReader, Operator, Upgrader
 from simulation.peers import Peers
-from simulation.populations import Population, drawn, has_heartbeats
+from simulation.populations import Population, computes_beside, drawn, has_heartbeats
 from simulation.process import Clock, Process, running
 from simulation.recorder import Recorder
 from simulation.schedule import US, Schedule
@@ -102,7 +102,11 @@ class World:
 
     def _make(self, name: str, file: Sequence[str]) -> SimNode:
         chance, newest = self._chance(name), self._newest
-        node = SimNode(name, self.schedule, self._peers, self.recorder, chance, file, newest=newest)
+        node = SimNode(
+            *(name, self.schedule, self._peers, self.recorder, chance, file),
+            newest=newest,
+            beside=computes_beside(self.seed, self.shape.kinds),
+        )
         self.nodes[name] = node
         return node
 

@@ -346,6 +346,11 @@ def topic(size: int, name: str = "t") -> e.TopicsCreated:
     return e.TopicsCreated((e.TopicSize(name, size),))
 
 
+def setting(key: str, value: str) -> e.SettingsChanged:
+    """A setting of the cluster is changed."""
+    return e.SettingsChanged("", (e.SettingChange(key, value),))
+
+
 def whats(verdict: Verdict) -> str:
     """All sentences of a verdict, for a look at what they name."""
     return "\n".join(violation.what for violation in verdict.violations)

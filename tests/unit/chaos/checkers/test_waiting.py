@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from holdfast.chaos.checkers.waiting import CHILDREN_US
 from unit.chaos.scribe import (
     REBALANCE_MS,
     SESSION_MS,
     Scribe,
     advanced,
     raised,
+    setting,
     settled,
     target,
     topic,
@@ -41,6 +43,20 @@ def test_inv_17_an_epoch_without_a_target_is_found() -> None:
     heard(s, SESSION_MS)
     s.entry(raised(3, "asked"))
     heard(s, SESSION_MS * 2)
+
+    assert "for a target of its epoch" in whats(s.judged("I17"))
+
+
+def test_inv_17_child_processes_have_their_time_if_small_groups_are_computed_there_too() -> None:
+    """ADR 51: two may hang, one after the other, before the node computes by itself."""
+    s, _ = settled()
+    s.entry(setting("group.consumer_inline_work", "0"), group="")
+    heard(s, SESSION_MS)
+    s.entry(raised(3, "asked"))
+    heard(s, SESSION_MS * 2)
+    assert s.judged("I17").violations == []
+
+    heard(s, CHILDREN_US / 1_000 + SESSION_MS)
 
     assert "for a target of its epoch" in whats(s.judged("I17"))
 

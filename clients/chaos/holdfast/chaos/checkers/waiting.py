@@ -8,7 +8,8 @@ holder is asked within a session, and it takes it within one, once it has given 
 itself (K-O5). A raised epoch has its target within a session, since the next heartbeat computes it,
 or has a member compute it: then that hands one in, or another is chosen, within its rebalance
 timeout (KIP-848). Topics that have changed are found within a session (K-M27), and a member that
-has only to be heard is.
+has only to be heard is. Where child processes compute the targets of small groups, too, they have
+their time.
 Whoever is not heard for a session is taken out (INV-12), so a group with members that want
 partitions becomes Stable. That epochs are in order, INV-3 looks at.
 """
@@ -40,10 +41,15 @@ INVARIANT: Final = "I17"
 GRACE_US: Final = 2_000_000
 """To find out and to record it, of an undisturbed leader."""
 
+CHILDREN_US: Final = 20_000_000
+"""What a node waits for children that compute a target: ten seconds for each of two (ADR 51)."""
+_BESIDE: Final = "group.consumer_inline_work"
+
 What: TypeAlias = tuple[str, str, Partition]
 """What is waited for, by whom, and which partition; the last two may be empty."""
 
 _NONE: Final[Partition] = ("", 0)
+_TARGET: Final[What] = ("target", "", _NONE)
 
 
 class Wait(NamedTuple):
@@ -122,8 +128,10 @@ def _waits(records: Iterable[Recorded], told: Told, end_us: int) -> Iterator[Wai
     topics = Topics()
     groups: dict[str, View] = {}
     raised: dict[str, Sizes] = {}
+    beside = False
     for record in records:
         topics.follow(record)
+        beside = beside or _sends_to_children(record)
         if record.group:
             groups[record.group] = fold(groups.get(record.group, NOTHING), record)
         if record.kind == "EpochRaised":
@@ -131,6 +139,8 @@ def _waits(records: Iterable[Recorded], told: Told, end_us: int) -> Iterator[Wai
         for group in [record.group] if record.group else list(groups):
             view, open_now = groups[group], waiting[group]
             now = _open(group, view, told, _Sizes(raised.get(group, {}), topics.sizes))
+            if beside and _TARGET in now:
+                now[_TARGET] += CHILDREN_US
             for what in [each for each in open_now if each not in now]:
                 yield open_now.pop(what)._replace(until_us=record.at_us)
             for what, most_us in now.items():
@@ -138,6 +148,12 @@ def _waits(records: Iterable[Recorded], told: Told, end_us: int) -> Iterator[Wai
                 open_now[what] = known._replace(most_us=max(known.most_us, most_us))
     for open_now in waiting.values():
         yield from open_now.values()
+
+
+def _sends_to_children(record: Recorded) -> bool:
+    """Return whether targets of small groups are computed by child processes from here on."""
+    name = {"ClusterFormed": "settings", "SettingsChanged": "changes"}.get(record.kind, "")
+    return any(each["key"] == _BESIDE for each in record.fields[name]) if name else False
 
 
 class _Sizes(NamedTuple):
@@ -206,7 +222,7 @@ class _Times:
             what = ("computed", chosen, ("", beats.choices))
             found[what] = max(rebalance_us, self._sessions[chosen])
         if not found or beats.chosen_for < self._view.generation:
-            found["target", "", _NONE] = max(self._sessions.values())
+            found[_TARGET] = max(self._sessions.values())
         return found
 
     def _giving_up_us(self, member_id: str) -> int:

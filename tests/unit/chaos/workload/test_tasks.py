@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.chaos.workload.tasks import (
+    COMPUTING,
     COOPERATIVE,
     Task,
     Times,
@@ -66,7 +67,17 @@ def test_groups_of_the_heartbeat_protocol_are_those_of_an_own_cluster() -> None:
     assert theirs.isdisjoint(heartbeat_groups(PREFIX))
     assert [spoken[group] for group in heartbeat_groups(PREFIX)] == [
         {"consumer"},
+        {"consumer"},
         {"consumer", "classic"},
         {"either"},
     ]
     assert all(spoken[group] == {"classic"} for group in theirs & spoken.keys())
+
+
+def test_all_members_of_one_group_compute_and_no_others() -> None:
+    """KIP-848: an assignor of members counts while all of them can run it."""
+    some = [slot for slot in slots(PREFIX, heartbeats=True) if slot.kind != "operator"]
+    computing = {slot.group for slot in some if slot.computes}
+
+    assert computing == {group_name(PREFIX, COMPUTING)}
+    assert all(slot.computes == (slot.group in computing) for slot in some)

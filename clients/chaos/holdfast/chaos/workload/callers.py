@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from holdfast.chaos.workload.echoes import Echoes
     from holdfast.chaos.workload.recorder import Recorder
     from holdfast.client import Credentials
     from holdfast.client._rpc.heartbeat_stream import Request
@@ -76,15 +77,19 @@ class RecordedCaller(Caller):
         who: str,
         *,
         on_streams: bool = False,
+        echoes: Echoes | None = None,
     ) -> None:
-        """`on_streams`: its calls share Session streams, as a member's do."""
+        """`on_streams`: its calls share Session streams, as a member's do.
+
+        `echoes`: keeps some of its heartbeats back, and sends some twice.
+        """
         super().__init__(
             endpoints,
             credentials=credentials,
             client_id=who.partition("#")[0],
             on_streams=on_streams,
         )
-        self.recorder, self.who = recorder, who
+        self.recorder, self.who, self.echoes = recorder, who, echoes
         self._whole: set[int] = set()
         self.attempt_began_us = 0
 
@@ -139,11 +144,17 @@ class RecordedCaller(Caller):
         if id(request) in self._whole:
             return await super().attempt(request, timeout_ms, elsewhere=elsewhere, on_sent=on_sent)
         with _recording(self.recorder, self.who, request) as call:
-            result = await super().attempt(
-                request, timeout_ms, elsewhere=elsewhere, on_sent=on_sent
-            )
+            result: Message | Failure | None = self.kept_back(request)
+            if result is None:
+                result = await super().attempt(
+                    request, timeout_ms, elsewhere=elsewhere, on_sent=on_sent
+                )
             call.came_to(result)
             return result
+
+    def kept_back(self, request: Message) -> Failure | None:
+        """Return how a call ends that is kept back; None: it is made as usual."""
+        return None if self.echoes is None else self.echoes.takes(request)
 
     @contextmanager
     def as_one(self, request: Message) -> Iterator[_Open]:
@@ -166,7 +177,9 @@ class RecordedHeartbeats(HeartbeatStream):
     async def attempt(self, request: Request, timeout_ms: int) -> Message | Failure:
         """Attempt as `HeartbeatStream.attempt` does."""
         with self._recorded.as_one(request) as call:
-            result = await super().attempt(request, timeout_ms)
+            result: Message | Failure | None = self._recorded.kept_back(request)
+            if result is None:
+                result = await super().attempt(request, timeout_ms)
             call.came_to(result)
             return result
 
@@ -175,13 +188,26 @@ class RecordedConnection(Connection):
     """A connection whose calls are recorded as those of `who`."""
 
     def __init__(
-        self, endpoints: Sequence[str], credentials: Credentials, recorder: Recorder, who: str
+        self,
+        endpoints: Sequence[str],
+        credentials: Credentials,
+        recorder: Recorder,
+        who: str,
+        echoes: Echoes | None = None,
     ) -> None:
         super().__init__(endpoints, credentials=credentials)
         # Nothing has been sent yet, and a channel opens when it is first used.
-        caller = RecordedCaller(endpoints, credentials, recorder, who, on_streams=True)
-        self.caller = caller
+        caller = RecordedCaller(
+            endpoints, credentials, recorder, who, on_streams=True, echoes=echoes
+        )
+        self.caller, self._echoes = caller, echoes
         self.heartbeats = RecordedHeartbeats(caller)
+
+    async def close(self) -> None:
+        """Close the connection; what was kept back is sent no more."""
+        if self._echoes is not None:
+            await self._echoes.close()
+        await super().close()
 
 
 class RecordedAdmin(Admin):

@@ -14,6 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from holdfast.chaos.workload.callers import RecordedAdmin
+from holdfast.chaos.workload.computing import ChaosAssignor
 from holdfast.chaos.workload.members import RecordedMember
 from holdfast.chaos.workload.store import StoreClient, Write
 from holdfast.client import (
@@ -127,6 +128,8 @@ class MemberScripts:
                 "heartbeat_interval_ms": times.heartbeat,
                 "assignors": (CooperativeAssignor(),) if slot.cooperative else DEFAULT_ASSIGNORS,
             }
+        elif slot.computes:
+            of_protocol["client_assignors"] = [ChaosAssignor(random)]
         return RecordedMember(
             self._task.endpoints,
             self._tls,
@@ -136,6 +139,7 @@ class MemberScripts:
             topics=[slot.topic],
             instance_id=slot.name if slot.kind == "static" else None,
             rebalance_timeout_ms=times.rebalance,
+            echoes=Random(f"{self._task.seed} {who} echoes"),  # noqa: S311 - as above
             **of_protocol,
         )
 

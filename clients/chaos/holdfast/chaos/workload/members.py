@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from holdfast.chaos.clock import US_PER_MS, boot_us
 from holdfast.chaos.history.happenings import Granted, Renewed, Surrendered
 from holdfast.chaos.workload.callers import RecordedConnection
+from holdfast.chaos.workload.echoes import Echoes
 from holdfast.client import HoldfastError, LostReason, Member
 from holdfast.client._session.loss import OVER
 from holdfast.client._session.session_io import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from random import Random
 
     from holdfast.chaos.workload.recorder import Recorder
     from holdfast.client import Credentials, TopicPartition
@@ -124,9 +126,12 @@ class RecordedMember(Member):
         credentials: Credentials,
         recorder: Recorder,
         who: str,
+        echoes: Random | None = None,
         **options: Any,  # noqa: ANN401 - those of Member, passed on
     ) -> None:
-        self._own = RecordedConnection(endpoints, credentials, recorder, who)
+        """`echoes`: the chance by which heartbeats come late or twice; None: none does."""
+        late = Echoes(endpoints, credentials, recorder, who, echoes) if echoes else None
+        self._own = RecordedConnection(endpoints, credentials, recorder, who, late)
         # Under faults a cluster may be away for longer than a program would wait for it.
         super().__init__(self._own, start_timeout_ms=None, **options)
         self._rights = RightsLog(self._session, recorder, who)

@@ -2,8 +2,9 @@
 
 Plain data that travels to the worker processes as JSON. Five groups: static members, dynamic ones,
 both, both with a cooperative assignor, and offsets that are committed without any membership. A
-cluster of the run's own has three more: one of the heartbeat protocol, one with members of both
-protocols, and one whose members choose at each start, so that it is converted to and fro. On
+cluster of the run's own has four more: one of the heartbeat protocol, one whose members also
+compute, one with members of both protocols, and one whose members choose at each start, so that it
+is converted to and fro. On
 others' clusters these have no place: how short a session may be there is their operators' matter.
 Knows no process.
 """
@@ -22,6 +23,8 @@ COOPERATIVE: Final = "cooperative"
 """Its members keep over a rebalance what does not move (KIP-429)."""
 HEARTBEATS: Final = "heartbeats"
 """Its members speak the heartbeat protocol (KIP-848)."""
+COMPUTING: Final = "computing"
+"""Its members speak that protocol, and compute the targets of the group themselves."""
 BOTH: Final = "both"
 """Its static members speak the heartbeat protocol, the dynamic ones the classic one."""
 CONVERTING: Final = "converting"
@@ -33,7 +36,12 @@ PREFIX: Final = "chaos-"
 """Of the names of every run's groups and topics."""
 _SIZES: Final = {STATIC: (4, 0), DYNAMIC: (0, 3), MIXED: (2, 2), COOPERATIVE: (2, 2)}
 """Members of each group: so many static ones, so many dynamic ones."""
-_HEARTBEAT_SIZES: Final = {HEARTBEATS: (2, 2), BOTH: (2, 2), CONVERTING: (2, 1)}
+_HEARTBEAT_SIZES: Final = {
+    HEARTBEATS: (2, 2),
+    COMPUTING: (2, 1),
+    BOTH: (2, 2),
+    CONVERTING: (2, 1),
+}
 """The same, of the groups of the heartbeat protocol."""
 
 
@@ -63,6 +71,8 @@ class Slot:
     eager. All members of a group have the same."""
     protocol: Protocol = "classic"
     """Which protocol its members speak."""
+    computes: bool = False
+    """Whether its members run an assignor of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +128,21 @@ def slots(prefix: str, *, heartbeats: bool) -> list[Slot]:
     """Return all slots; each group with members has an operator, too."""
     found = []
     for kind, (static, dynamic) in _sizes(heartbeats=heartbeats).items():
-        group, keeps = group_name(prefix, kind), kind == COOPERATIVE
+        group = group_name(prefix, kind)
         of_static, of_dynamic = _PROTOCOLS.get(kind, ("classic", "classic"))
         static_ones = [f"{kind}-s{n}" for n in range(static)]
         dynamic_ones = [f"{kind}-d{n}" for n in range(dynamic)]
-        found += [Slot(n, group, group, "static", keeps, of_static) for n in static_ones]
-        found += [Slot(n, group, group, "dynamic", keeps, of_dynamic) for n in dynamic_ones]
+        more = (kind == COOPERATIVE, of_static, kind == COMPUTING)
+        found += [Slot(n, group, group, "static", *more) for n in static_ones]
+        more = (kind == COOPERATIVE, of_dynamic, kind == COMPUTING)
+        found += [Slot(n, group, group, "dynamic", *more) for n in dynamic_ones]
         found.append(Slot(f"{kind}-operator", group, group, "operator"))
     return found
 
 
 _PROTOCOLS: Final[dict[str, tuple[Protocol, Protocol]]] = {
     HEARTBEATS: ("consumer", "consumer"),
+    COMPUTING: ("consumer", "consumer"),
     BOTH: ("consumer", "classic"),
     CONVERTING: ("either", "either"),
 }

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from contextlib import AsyncExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cluster.processes import INSECURE, PATIENCE_SECONDS, running
+from cluster.processes import INSECURE, PATIENCE_SECONDS, RunningCluster, running
 from harness.children import environment
 from harness.poll import until_async
-from holdfast.client import Admin, ClientAssignor, GroupMember, Member, Targets
+from holdfast.client import Admin, ClientAssignor, GroupMember, Member, StickyAssignor, Targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -73,6 +74,23 @@ class AllToOne(ClientAssignor):
     ) -> None:
         del assignment, version
         self.heard.append(metadata)
+
+
+class Gated(ClientAssignor):
+    """Shares out as the sticky assignor does, once the test lets it."""
+
+    name = "gated"
+
+    def __init__(self) -> None:
+        self.began, self.may_go_on = threading.Event(), threading.Event()
+        self.may_go_on.set()
+
+    def assign(
+        self, members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+    ) -> Targets:
+        self.began.set()
+        assert self.may_go_on.wait(PATIENCE_SECONDS)
+        return Targets(StickyAssignor().assign(members, partition_counts))
 
 
 def member(addresses: str, assignor: ClientAssignor | None) -> Member:
@@ -137,6 +155,53 @@ async def story(addresses: str) -> None:
             await until_async(
                 lambda: humble.heard[-1] is greedy.heard[-1] is None, "not their target any more"
             )
+
+
+async def failover_amid_a_target(cluster: RunningCluster, lost: list[object]) -> None:
+    """Kill -9 of the leader after PrepareAssignment, before the target is handed in."""
+    addresses = ",".join(cluster.addresses)
+    async with Admin(addresses) as admin:
+        assert set((await admin.alter_settings(SETTINGS)).values()) == {None}
+    gates = [Gated() for _ in range(3)]
+    options: dict[str, Any] = {
+        "group": "g", "topics": [TOPIC], "protocol": "consumer", "on_lost": lost.extend,
+    }  # fmt: skip
+    async with AsyncExitStack() as stack:
+        members = []
+        for gate in gates[:2]:
+            made = Member(addresses, client_assignors=[gate], **options)
+            members.append(await stack.enter_async_context(made))
+        await shares(dict.fromkeys(members, PARTITIONS // 2), "the first target")
+        held = {each.number: each.fencing_token for one in members for each in one.assignment}
+        for gate in gates:
+            gate.began.clear()
+            gate.may_go_on.clear()
+        third = Member(addresses, client_assignors=[gates[2]], **options)
+        members.append(await stack.enter_async_context(third))
+        await until_async(
+            lambda: any(gate.began.is_set() for gate in gates), "one computes", within_s=60
+        )
+        leader = await asyncio.to_thread(cluster.leader)
+        await asyncio.to_thread(cluster.kill, leader)
+        for gate in gates:
+            gate.may_go_on.set()
+        await shares(dict.fromkeys(members, PARTITIONS // 3), "the target that was under way")
+        now = {each.number: each.fencing_token for one in members for each in one.assignment}
+        assert now.keys() == held.keys(), "each partition has one owner"
+        moved = {each.number for each in third.assignment}
+        assert {n: held[n] for n in held if n not in moved} == {
+            n: now[n] for n in now if n not in moved
+        }, "who stays keeps its token"
+        assert all(now[number] > max(held.values()) for number in moved)
+
+
+def test_kip848_a_failover_amid_a_target_fences_nobody_and_loses_nothing(tmp_path: Path) -> None:
+    """S13, S16: the new leader knows who computes; what comes counts, or is asked for anew."""
+    lost: list[object] = []
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        cluster.create_topic(TOPIC, PARTITIONS)
+        asyncio.run(failover_amid_a_target(cluster, lost))
+    assert lost == []
 
 
 def test_kip848_members_of_a_real_node_compute_its_targets(tmp_path: Path) -> None:

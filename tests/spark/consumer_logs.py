@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from random import Random
 from typing import Any
 
 from conformance.in_process import InProcess
 from conformance.replayer import replay
+from holdfast.coordinator.model.commands import Heartbeat
 from holdfast.coordinator.model.consumer_events import (
     AssignmentRequested,
     EpochRaised,
@@ -17,11 +19,19 @@ from holdfast.coordinator.model.consumer_events import (
     RegexResolved,
     TargetStored,
 )
-from holdfast.coordinator.model.events import GroupCreated, LevelRaised, MembersLeft, Record
+from holdfast.coordinator.model.events import (
+    GroupCreated,
+    LevelRaised,
+    MembersLeft,
+    Record,
+    SettingChange,
+)
 from holdfast.coordinator.model.ids import TopicPartitions
 from holdfast.coordinator.model.member_profile import ConsumerProfile
 from property.consumer_walk import ConsumerWalk
 from spark.event_logs import EventLog, committed, formed, released, swapped
+from unit.coordinator.people import GROUP, Classic, Consumer, World
+from unit.coordinator.test_mixed_walks import act
 
 BORN = GroupCreated("consumer")
 
@@ -147,3 +157,48 @@ def walk(seed: int, steps: int) -> Iterator[tuple[tuple[Record, ...], Any]]:
     asyncio.run(replay(transcript, session))
     for applied in session.core.log:
         yield applied.records, applied.after
+
+
+def mixed_walk(seed: int, steps: int) -> list[tuple[tuple[Record, ...], Any]]:
+    """Entries of a random walk of members of both protocols in a group that never changes its own.
+
+    Now and then one goes over to the classic protocol under its own id.
+    """
+    random = Random(seed)
+    world = World(count=5, settings=(SettingChange("group.consumer_migration_policy", "disabled"),))
+    stays = Consumer(world, "stays")
+    everyone: list[Classic | Consumer] = [
+        *(Classic(world, f"x{n}", f"i-{n}" if n else None) for n in range(3)),
+        *(Consumer(world, f"a{n}", f"i-{n}" if n == 1 else None) for n in range(3)),
+        stays,
+    ]
+    stays.beat()
+    for _ in range(steps):
+        one = random.choice(everyone)
+        if isinstance(one, Consumer) and one is not stays and one.epoch and random.random() < 0.1:
+            everyone.append(_gone_over(world, one))
+            one.epoch = 0
+        elif isinstance(one, Classic) and one.id and one.instance and random.random() < 0.1:
+            _stopped(world, one)
+        elif one is not stays:
+            act(random, one)
+        stays.beat()
+        for each in everyone:
+            if isinstance(each, Classic):
+                each.look()
+    return [(applied.records, applied.after) for applied in world.core.log]
+
+
+def _stopped(world: World, one: Classic) -> None:
+    """The process of a static member is restarted: it says so, and joins later (S12)."""
+    world.ask(Heartbeat(world.caller(), GROUP, one.generation, one.id, one.instance, release=True))
+    one.id, one.generation = "", -1
+
+
+def _gone_over(world: World, one: Consumer) -> Classic:
+    """The process goes on as one of the classic protocol, and keeps what it owns."""
+    numbers = tuple(sorted(one.owned))
+    made = Classic(world, one.id, one.instance, id=one.id)
+    made.join(owned=(TopicPartitions("t", numbers),) if numbers else ())
+    one.owned = frozenset()
+    return made

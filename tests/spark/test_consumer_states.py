@@ -38,15 +38,17 @@ from holdfast.replay.spark.log_tables import SQL_SCHEMA
 from holdfast.replay.verify.checkpoint_consumer_rows import consumer_rows
 from holdfast.replay.verify.compare import FINDINGS_MAX, sql_against_fold
 from holdfast.replay.verify.group_fold import entries_of
-from holdfast.replay.verify.sql_entries import mixed_groups, state_entries
+from holdfast.replay.verify.sql_entries import converted_groups, state_entries
 from holdfast.replay.verify.sql_state import living_rows
-from spark.consumer_logs import eventful_consumer_log, reconciling_log, walk
+from spark.consumer_logs import eventful_consumer_log, mixed_walk, reconciling_log, walk
 from spark.cut_logs import continued
 from spark.rows import ENTRIES, columns_of, told
 from unit.coordinator.people import Classic, Consumer, World
 
 LOG = eventful_consumer_log()
 WALKS = range(8)
+MIXED_WALKS = range(8)
+MIXED_STEPS = 60
 STEPS = 120
 CUTS = 6
 
@@ -156,11 +158,13 @@ def findings(
     tables = Tables()
     _add_steps(tables)
     _add_walks(tables)
+    _add_mixed_walks(tables)
     _add_cuts(tables, tmp_path_factory.mktemp("checkpoints"))
     with pytest.MonkeyPatch.context() as patch:
         for name in DEFECTS:
             tables.add(f"defect/{name}", LOG.records, State())
             tables.expect(f"defect/{name}", with_defect(name, patch))
+        _add_older_tokens(tables, patch)
     found = tables.findings(spark)
     assert len(found) < FINDINGS_MAX
     sorted_by: dict[str, list[Finding]] = {}
@@ -184,6 +188,24 @@ def _add_walks(tables: Tables) -> None:
                 tables.add(f"walk/{seed}.{nth}", records, state)
 
 
+def _add_mixed_walks(tables: Tables) -> None:
+    for seed in MIXED_WALKS:
+        records = list[Record]()
+        entries = mixed_walk(seed, MIXED_STEPS)
+        for nth, (more, state) in enumerate(entries, 1):
+            records += more
+            if nth % max(1, len(entries) // CUTS) == 0:
+                tables.add(f"mixed/{seed}.{nth}", records, state)
+
+
+def _add_older_tokens(tables: Tables, patch: pytest.MonkeyPatch) -> None:
+    """A mixed group as an `evolve` has it that forgets that a classic member has one token."""
+    records = [each for more, _ in mixed_walk(5, MIXED_STEPS) for each in more]
+    tables.add("older-tokens", records, State())
+    patch.setattr(evolve, "_told_one_token", lambda member, _record: member)
+    tables.expect("older-tokens", replay(State(), records))
+
+
 def _add_cuts(tables: Tables, folder: Path) -> None:
     for count in range(3, len(LOG.records)):
         tables.rows += continued(folder, LOG, count, "cut/")
@@ -200,6 +222,23 @@ def test_sql_comes_to_the_same_state_as_evolve_after_random_walks(
     findings: dict[str, list[Finding]],
 ) -> None:
     assert "walk" not in findings
+
+
+def test_q5_sql_follows_members_of_the_classic_protocol(
+    findings: dict[str, list[Finding]],
+) -> None:
+    """K-Q5, K-Q7, S13: tokens are renewed together, also as one goes over under its own id."""
+    assert "mixed" not in findings
+
+
+def test_s13_an_evolve_that_keeps_older_tokens_of_classic_members_is_found(
+    findings: dict[str, list[Finding]],
+) -> None:
+    """S13, K-Q5: by what they own, and by nothing else."""
+    mine = findings["older-tokens g"]
+
+    assert mine
+    assert all(each.text.startswith("owned") for each in mine)
 
 
 def test_s24_sql_goes_on_from_a_checkpoint_at_any_record(
@@ -265,9 +304,21 @@ def _joined_by_both() -> World:
     return world
 
 
-def test_groups_with_members_of_both_protocols_are_left_out(spark: SparkSession) -> None:
-    """S13, K-Q7: a classic member's tokens are renewed together, which SQL does not follow."""
+def _converted() -> World:
+    """A group whose members of the heartbeat protocol have all gone (K-Q12)."""
+    world = World()
+    a = Consumer(world, "a")
+    a.beat()
+    Classic(world, "x", "i-x").join()
+    a.leave()
+    assert world.core.state.groups["g"].group_type == "classic"
+    return world
+
+
+def test_groups_that_have_changed_their_protocol_are_left_out(spark: SparkSession) -> None:
+    """K-Q12: what their members own then, no column tells."""
     records = {
+        "converted": [each for applied in _converted().core.log for each in applied.records],
         "mixed": [each for applied in _joined_by_both().core.log for each in applied.records],
         "pure": LOG.records,
     }
@@ -277,9 +328,9 @@ def test_groups_with_members_of_both_protocols_are_left_out(spark: SparkSession)
         for each in some
         if each.group_id
     ]
-    found = mixed_groups(living_rows(spark.createDataFrame(rows, SQL_SCHEMA)))
+    found = converted_groups(living_rows(spark.createDataFrame(rows, SQL_SCHEMA)))
 
-    assert [row.grp for row in found.collect()] == ["mixed g"]
+    assert [row.grp for row in found.collect()] == ["converted g"]
 
 
 def test_a_classic_member_of_a_checkpoint_is_told_as_one() -> None:

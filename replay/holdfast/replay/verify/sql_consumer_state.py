@@ -2,7 +2,8 @@
 
 It is written from the rules, not from `evolve`. A member's seat is what a swap passes on: that of
 the instance of a static member, that of the id of a dynamic one. It begins when a member joins, and
-ends when one departs. What a seat is to own, and owns, is what was said of it last.
+ends when one departs. What a seat is to own, and owns, is what was said of it last. A member that
+speaks the classic protocol has one token for all that it owns, so each grant renews that of all.
 Nothing here may import `coordinator`; results have the form of `consumer_entries.entries_of`.
 """
 
@@ -12,6 +13,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
+from pyspark.sql.window import WindowSpec
 
 _DEPARTURES = ("MembersLeft", "MembersRemoved", "MemberExpired")
 _STEPS = ("StaticMemberReplaced", "InstanceReleased", "MemberAdvanced")
@@ -21,6 +23,8 @@ _LISTS = (("freed", 0), ("asked_back", 0), ("granted", 1))
 """The partitions of a step, in the order in which they change: what comes back is granted last."""
 _RELEASED_EPOCH = -2
 _FIRST_EPOCH = 1
+_SPEAK = ("MemberSubscribed", "StaticMemberReplaced", "MemberAdvanced")
+"""What says which protocol a member speaks, and what grants something."""
 _SEAT = ["grp", "seat"]
 
 
@@ -84,7 +88,26 @@ def _present(told: DataFrame) -> DataFrame:
     steps = f.when(_came() | f.col("type").isin(*_STEPS), step)
     earlier = whole.orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
     stepped = present.withColumn("step", steps)
-    return stepped.withColumn("before", f.last("step", ignorenulls=True).over(earlier))
+    before = f.last("step", ignorenulls=True).over(earlier)
+    return _renewed(stepped.withColumn("before", before), earlier)
+
+
+def _renewed(present: DataFrame, earlier: WindowSpec) -> DataFrame:
+    """Find the records by which all that a member owns was granted anew (S13, K-Q5, K-Q7).
+
+    It begins to speak the classic protocol, or is granted something while it does. `renewal`: such
+    a record; `last_renewal`: the last one before each record.
+    """
+    says, swap, step = (f.col("type") == each for each in _SPEAK)
+    speaks = f.when(says, f.col("command") == "JoinGroup").when(swap, f.col("rule") == "Q7")
+    spoke = f.coalesce(f.last("speaks", ignorenulls=True).over(earlier), f.lit(False))  # noqa: FBT003 - a value
+    begins = f.col("speaks") & ((says & ~f.col("spoke") & ~_came()) | swap)
+    granted = f.coalesce(f.size("granted"), f.lit(0)) > 0
+    gets = step & f.col("spoke") & granted & f.col("command").isNotNull()
+    told = present.withColumn("speaks", speaks).withColumn("spoke", spoke)
+    at = f.when(f.coalesce(begins, f.lit(False)) | gets, f.col("at"))  # noqa: FBT003 - a value
+    renewed = told.withColumn("renewal", at)
+    return renewed.withColumn("last_renewal", f.max("renewal").over(earlier))
 
 
 def _seats(present: DataFrame) -> DataFrame:
@@ -104,6 +127,7 @@ def _seats(present: DataFrame) -> DataFrame:
         _last_at(f.col("type") == "InstanceReleased").alias("released"),
         _last_at(swap).alias("swapped"),
         _last_at(renewed).alias("unannounced"),
+        f.max("renewal").alias("renewed"),
     )
 
 
@@ -164,7 +188,8 @@ def _owned(present: DataFrame, seats: DataFrame) -> DataFrame:
 
     A release frees what its member was asked to give up (K-N23), and lets its successor commit
     whatever epoch it knows (K-J41). A swap without a release may leave two processes that run: what
-    the new one keeps gets a newer token (S12).
+    the new one keeps gets a newer token (S12). What a member was asked to give up, a later grant to
+    it does not renew.
     """
     moved = _moved(present).join(seats, _SEAT)
     stopped = f.greatest("released", "swapped")
@@ -172,8 +197,10 @@ def _owned(present: DataFrame, seats: DataFrame) -> DataFrame:
     freed = (f.col("last.how") == "freed") | (asked & (stopped > f.col("last.at")))
     held = moved.where(~f.coalesce(freed, f.lit(False)))  # noqa: FBT003 - a value
     epoch = f.when(f.col("released") > f.col("given.at"), 0).otherwise(f.col("given.epoch"))
-    renewed = f.when(f.col("unannounced") > f.col("given.at"), f.col("unannounced.idx"))
-    token = f.greatest(f.col("given.at.idx"), renewed)
+    swapped = f.when(f.col("unannounced") > f.col("given.at"), f.col("unannounced.idx"))
+    renewal = f.when(asked, f.col("last.last_renewal")).otherwise(f.col("renewed"))
+    renewed = f.when(renewal > f.col("given.at"), renewal["idx"])
+    token = f.greatest(f.col("given.at.idx"), swapped, renewed)
     revoking = f.when(asked, "revoking").otherwise("")
     key = f.concat_ws("/", "topic", f.col("partition").cast("string"))
     return _entry(held, "owned", key, f.concat_ws(":", "member_id", epoch, token, revoking))
@@ -187,11 +214,11 @@ def _moved(present: DataFrame) -> DataFrame:
         for how, nth in _LISTS
     ]
     each = f.expr(f"inline(concat({', '.join(lists)}))")
-    topics = steps.select(*_SEAT, "at", "epoch", each)
+    topics = steps.select(*_SEAT, "at", "epoch", "last_renewal", each)
     pieces = topics.withColumn("topic", f.col("part.topic"))
     pieces = pieces.withColumn("partition", f.explode("part.partitions"))
     given = f.when(f.col("how") == "granted", f.struct("at", "epoch"))
-    last = f.max(f.struct("at", "nth", "how")).alias("last")
+    last = f.max(f.struct("at", "nth", "how", "last_renewal")).alias("last")
     return pieces.groupBy(*_SEAT, "topic", "partition").agg(last, f.max(given).alias("given"))
 
 

@@ -5,24 +5,19 @@ Knows the types by their names; imports no `coordinator`, like what it puts toge
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from holdfast.replay.verify.sql_consumer_state import consumer_entries
 from holdfast.replay.verify.sql_state import classic_entries, offset_entries
 
-_MIXED: Final = (
-    "type = 'GroupConverted'"
-    " or (command = 'JoinGroup' and (type = 'MemberSubscribed' or rule = 'Q7'))"
-)
-"""What tells of members of both types: a conversion, or a classic join of the other type."""
 
+def converted_groups(living: DataFrame) -> DataFrame:
+    """Find the groups that have changed their type: the rules in SQL do not follow these.
 
-def mixed_groups(living: DataFrame) -> DataFrame:
-    """Find the groups that had members of both types: the rules in SQL do not follow these."""
-    return living.where(_MIXED).select("grp").distinct()
+    What its members own then, only the payload of the event tells.
+    """
+    return living.where("type = 'GroupConverted'").select("grp").distinct()
 
 
 def state_entries(living: DataFrame) -> DataFrame:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 from holdfast.runtime.groups import regexes
 from holdfast.server.access.admission import is_limited
 from holdfast.server.access.gate import refused
@@ -64,7 +66,8 @@ def _says_no_more(request: g.ConsumerGroupHeartbeatRequest, last: RememberedBeat
         return True
     if not _named_by(last).issuperset(_names(request)):
         return False
-    last.size = size
+    if not _has_unknown(request):
+        last.size = size
     return True
 
 
@@ -74,6 +77,11 @@ def _names(request: g.ConsumerGroupHeartbeatRequest) -> Iterator[str]:
         yield field.name
     for field, _ in request.holdfast.ListFields():
         yield field.name
+
+
+def _has_unknown(request: g.ConsumerGroupHeartbeatRequest) -> bool:
+    """Return whether it has fields of a later version, which have a size and no name here."""
+    return any(len(UnknownFieldSet(each)) for each in (request, request.holdfast))
 
 
 def _named_by(last: RememberedBeat) -> frozenset[str]:

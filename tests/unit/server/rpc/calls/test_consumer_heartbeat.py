@@ -143,6 +143,18 @@ def test_s26_numbers_that_take_more_bytes_go_on_from_memory_and_no_number_comes_
         assert not hearing.answers(beat(2, holdfast=x.RequestExtras(life=LIFE, beat=number)))
 
 
+def test_m13_a_field_of_a_later_version_does_not_hide_another_of_its_size() -> None:
+    """K-M13: the size of a heartbeat tells nothing while it has fields that have no name here."""
+    hearing = _Known()
+    later = bytes([15 << 3 | 2, 2]) + b"xx"  # a string of two bytes, in a field that is not there
+    with_later = g.ConsumerGroupHeartbeatRequest.FromString(beat(2).SerializeToString() + later)
+    other = beat(2, rack_id="yy")
+    assert with_later.ByteSize() == other.ByteSize()
+
+    assert hearing.answers(with_later)
+    assert not hearing.answers(other)
+
+
 class _Known(Hearing):
     """Hears one member, whose last heartbeat it knows."""
 

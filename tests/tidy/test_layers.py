@@ -41,6 +41,7 @@ ALLOWED_MORE = {
     "cli.commands.node_recover": ["server.config", "runtime.backup", "storage.errors"],
     "cli.commands.backup_files": ["runtime.backup"],
     "cli.offline.backup_restore": ["runtime.backup", "storage.errors"],
+    "cli.offline.generated_history": ["replay.generate"],
     "cli.offline.stopped_log": ["runtime.event_log.offline", "storage"],
     "cli.commands.replay": [
         "replay",

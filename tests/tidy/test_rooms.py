@@ -161,6 +161,7 @@ KNOW_THEM = [
     "holdfast.replay.verify.sql_state",  # says the rules a second time
     "holdfast.replay.verify.checkpoint_rows",  # says to it what they have led to
     "holdfast.replay.analyse.beginnings",  # as the timelines beside it, which follow their events
+    "holdfast.replay.generate.classic_clients",  # plays clients, who do next what a state asks for
     "holdfast.client._translate.call_arguments",  # the words of a filter; it has no server's code
     *JUDGES,
 ]

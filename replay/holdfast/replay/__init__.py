@@ -2,12 +2,13 @@
 
 Imports `storage` and `coordinator`, never `raft` or `server`: a log must be provable without the
 code that wrote it. `app` has the entry points; `read` finds the logs, `spark` has the session and
-the workers' tasks; `verify` proves, `analyse` says what happened, `report` shows it.
+the workers' tasks; `verify` proves, `analyse` says what happened, `report` shows it. `generate`
+makes logs of clusters that never ran, and alone needs no Spark.
 """
 
 from importlib.util import find_spec
 
-__all__ = ["SparkMissing"]
+__all__ = ["SparkMissing", "require_spark"]
 
 
 class SparkMissing(ImportError):
@@ -19,5 +20,7 @@ class SparkMissing(ImportError):
         )
 
 
-if find_spec("pyspark") is None:
-    raise SparkMissing
+def require_spark() -> None:
+    """Raise SparkMissing where the extra is not installed: called as a room that needs it loads."""
+    if find_spec("pyspark") is None:
+        raise SparkMissing

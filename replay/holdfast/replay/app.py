@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
@@ -25,6 +24,9 @@ from holdfast.replay.spark.session import session
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold
 from holdfast.replay.verify.verification import verify_logs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["Expected", "Frozen", "Mark", "Report", "report", "session", "state", "verify"]
 

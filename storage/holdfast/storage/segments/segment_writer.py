@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -69,6 +70,22 @@ def write_segment(parent: Path, rows: Iterable[Row], cluster_id: str, node_id: s
     _write_manifest(unfinished, manifest)
     rename_durably(unfinished, parent / name)
     return manifest
+
+
+def write_copy(segment: Path, parent: Path, node_id: str) -> None:
+    """Write the segment that another node would make of the same records, and make it durable.
+
+    Its data files are copies, byte for byte; its manifest names that node. Raises OSError, and
+    ValueError for a segment whose manifest cannot be read.
+    """
+    manifest = replace(read_manifest(segment), node_id=node_id)
+    unfinished = parent / f".{segment.name}.unfinished"
+    unfinished.mkdir(parents=True)
+    for name in manifest.files:
+        shutil.copyfile(segment / name, unfinished / name)
+        sync_path(unfinished / name)
+    _write_manifest(unfinished, manifest)
+    rename_durably(unfinished, parent / segment.name)
 
 
 class _Collected:

@@ -27,7 +27,7 @@ from holdfast.coordinator.model.events import (
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 from holdfast.storage.segments import segment_writer
-from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segment_writer import write_copy, write_segment
 from holdfast.storage.segments.segments import BUCKETS, Row, segments_in, typed_columns
 
 GROUPS = ("b", "a", "c", "äé", "z" * 300, "")
@@ -122,3 +122,19 @@ def test_an_event_of_another_class_does_not_inherit_columns() -> None:
 
     assert made["generation"] is None
     assert made["members"] is None
+
+
+def test_a_copy_is_what_another_node_would_have_written(tmp_path: Path) -> None:
+    """S22: its files hold the same records; its manifest names that node. No file is shared."""
+    write_segment(tmp_path / "n1", ROWS, "c", "n1")
+    write_segment(tmp_path / "n2", ROWS, "c", "n2")
+    (mine,), (wanted,) = segments_in(tmp_path / "n1"), segments_in(tmp_path / "n2")
+
+    write_copy(mine, tmp_path / "copy", "n2")
+
+    (copy,) = segments_in(tmp_path / "copy")
+    assert copy.name == wanted.name
+    assert {p.name: p.read_bytes() for p in copy.iterdir()} == {
+        p.name: p.read_bytes() for p in wanted.iterdir()
+    }
+    assert all(path.stat().st_nlink == 1 for path in copy.iterdir())

@@ -1,6 +1,7 @@
 """`holdfast replay`: proves and tells what happened, with Spark, from the directories of nodes.
 
 Spark comes with an extra of its own, so `holdfast.replay` is imported when a command runs.
+`generate` makes such directories, and needs none.
 """
 
 from __future__ import annotations
@@ -96,6 +97,54 @@ def state(folders: tuple[Path, ...], at: str | None, log_time_ms: int | None) ->
     place = _place(at) if at is not None else None
     found = _run(lambda app: app.state(folders, at=place, log_time_ms=log_time_ms))
     print_json(_told(found))
+
+
+@replay.command()
+@click.option("--events", required=True, type=int, help="Records of the log, exactly so many.")
+@click.option("--groups", type=int, default=100, show_default=True, help="Groups, at most.")
+@click.option(
+    "--skew",
+    type=float,
+    default=1.1,
+    show_default=True,
+    help="Exponent of Zipf's law, by which groups are chosen; 0: all alike.",
+)
+@click.option(
+    "--giant",
+    metavar="SHARE",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Share of all events that one group has; 0: none stands out so.",
+)
+@click.option(
+    "--faults",
+    metavar="A,B",
+    default="bounces,expiries,failovers,deletions",
+    show_default=True,
+    help="What goes wrong; none: nothing.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Same options, same bytes.")
+@click.option("--nodes", type=int, default=3, show_default=True, help="Directories of nodes.")
+@click.option(
+    "--segment-events",
+    type=int,
+    default=100_000,
+    show_default=True,
+    help="A segment is sealed when it has so many records; memory grows with it.",
+)
+@click.option("--witness/--no-witness", default=True, help="Write what clients were told is done.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder for it.")
+@as_json
+def generate(out: Path, faults: str, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - fields of a plan
+    """Make the log of a cluster that never ran; needs no Spark.
+
+    Groups of both protocols join, commit, fail and come back, by the coordinator's own rules. OUT
+    gets a directory for each node, as verify reads it, witness.jsonl and the line anchor.json.
+    """
+    from holdfast.cli.offline import generated_history  # noqa: PLC0415 - needs the [server] extra
+
+    generated_history.generate(out, faults, options, as_json=as_json)
 
 
 def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.app, unknown here

@@ -1,0 +1,110 @@
+"""Writes a generated history to a folder: directories of nodes, the witness file, and the anchor.
+
+All is written beside the folder and renamed at the end, so a folder that is there is whole. What a
+failure or Ctrl-C leaves is removed. Knows files; what is in them is made by the other modules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from holdfast.replay.generate.history import History
+from holdfast.replay.generate.node_files import NodeFiles
+from holdfast.replay.generate.plan import Plan, PlanRefused
+from holdfast.replay.generate.witness import Witness
+from holdfast.replay.generate.world import CLUSTER_ID
+from holdfast.storage.codec.state_image import digest_of
+from holdfast.storage.disk.files import rename_durably, sync_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from holdfast.replay.generate.leader import Leader
+
+WITNESS: Final = "witness.jsonl"
+ANCHOR: Final = "anchor.json"
+
+
+class Made(NamedTuple):
+    """What was written, and what a verification of it has to come to."""
+
+    folder: Path
+    records: int
+    last_index: int
+    """Of the last entry."""
+    chain_head: bytes
+    """Of the chain over all records (S3)."""
+    state_digest: int
+    """Of the state after the last entry (S3)."""
+
+    def anchor(self) -> dict[str, object]:
+        """Return what somebody keeps elsewhere, to compare the log with it later."""
+        return {
+            "cluster_id": CLUSTER_ID,
+            "index": self.last_index,
+            "records": self.records,
+            "chain_head": self.chain_head.hex(),
+            "state_digest": f"{self.state_digest:016x}",
+        }
+
+
+def write_history(plan: Plan, folder: Path, told: Callable[[int], None] = lambda _: None) -> Made:
+    """Make the history of a plan in a new folder, or an empty one.
+
+    `told`: called with the number of records after each entry. Raises PlanRefused for a folder that
+    holds anything, OSError if the disk refuses; then nothing is left behind.
+    """
+    _refuse_used(folder)
+    with _unfinished(folder) as place:
+        leader = _play(plan, place, told)
+        head, digest = leader.whole, digest_of(leader.state)
+        made = Made(folder, leader.count, leader.state.applied_index, head, digest)
+        (place / ANCHOR).write_text(json.dumps(made.anchor()) + "\n")
+        sync_path(place / ANCHOR)
+    return made
+
+
+def _play(plan: Plan, place: Path, told: Callable[[int], None]) -> Leader:
+    out = NodeFiles(place, plan.nodes)
+    if not plan.witness:
+        history = History(plan, out, Witness(None))
+        history.play(told)
+        return history.leader
+    with (place / WITNESS).open("w") as file:
+        history = History(plan, out, Witness(file))
+        history.play(told)
+        file.flush()
+        os.fsync(file.fileno())
+    return history.leader
+
+
+def _refuse_used(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise PlanRefused(f"{folder} is no directory; name one that does not exist")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise PlanRefused(f"{folder} is not empty, and nothing is overwritten; name another one")
+
+
+@contextmanager
+def _unfinished(folder: Path) -> Iterator[Path]:
+    """Give a place to write to, which becomes the folder at the end, and only then."""
+    target = folder.absolute()
+    place = target.parent / f".{target.name}.unfinished"
+    try:
+        place.mkdir(parents=True)
+    except FileExistsError:
+        raise PlanRefused(
+            f"{place} is there: another run is making {folder}, or was killed; delete it if none is"
+        ) from None
+    try:
+        yield place
+        sync_path(place)
+        rename_durably(place, target)  # an empty directory is replaced
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise

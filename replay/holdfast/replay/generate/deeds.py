@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _RETURNS: Final = 0.5
 """How likely a released member's instance returns when its group is heard of."""
 _WEIGHTS: Final = {
-    "commit": 40,
     "repeatable": 15,
     "come": 10,
     "leave": 4,
@@ -64,7 +63,6 @@ class Deeds:
         self._weights = [_WEIGHTS[name] for name in self._names]
         self._closing: set[GroupId] = set()
         self._deeds: dict[str, Callable[[_Scene], list[Command]]] = {
-            "commit": self._commit,
             "repeatable": self._repeatable_commit,
             "come": self._come,
             "leave": self._leave,
@@ -76,8 +74,8 @@ class Deeds:
             "close": self._close,
         }
 
-    def next_of(self, cast: Cast) -> list[Command]:
-        """Return the next commands of a group; the same group is in the same place until then."""
+    def next_of(self, cast: Cast, *, only_commit: bool) -> list[Command]:
+        """Return the next commands of a group: whatever is due, else a commit or anything else."""
         scene = _Scene(self._world, cast)
         if cast.group_id in self._closing:
             return self._close(scene)
@@ -90,7 +88,8 @@ class Deeds:
             return todo
         if not scene.living:
             return scene.clients.joins(scene.missing)
-        return self._any(scene) or self._commit(scene)
+        deed = [] if only_commit else self._any(scene)
+        return deed or self._commit(scene)
 
     def _any(self, scene: _Scene) -> list[Command]:
         (name,) = self._world.chance.choices(self._names, self._weights)

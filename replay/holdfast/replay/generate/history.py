@@ -37,15 +37,14 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.commands import Command
     from holdfast.coordinator.model.effects import InstallTarget
-    from holdfast.coordinator.model.events import Proposed
     from holdfast.coordinator.model.ids import GroupId
     from holdfast.replay.generate.cast import Cast
+    from holdfast.replay.generate.leader import Written
     from holdfast.replay.generate.witness import Witness
-    from holdfast.storage.segments.segments import Row
 
-DEEDS: Final = 0.08
-"""How often a group that could commit does something else, or commits by a whole decision."""
-PARTS_MAX: Final = 16
+DEEDS: Final = 0.04
+"""How often a group that could commit does something else."""
+PARTS_MAX: Final = 32
 """Groups in an entry, the giant and those that are swept aside."""
 PART_EVENTS_MAX: Final = 24
 """No part of a group with few members has more events."""
@@ -64,20 +63,20 @@ APART_MIN: Final = 250
 SWEPT_AT_ONCE: Final = 4
 
 
-class RowsOut(Protocol):
+class Sink(Protocol):
     """Where the records go."""
 
-    def seal(self, rows: Sequence[Row]) -> None:
+    def seal(self, written: Sequence[Written]) -> None:
         """Take a sealed segment."""
 
-    def export(self, rows: Sequence[Row]) -> None:
+    def export(self, written: Sequence[Written]) -> None:
         """Take what is not sealed in the end."""
 
 
 class History:
     """One history; `play` makes it."""
 
-    def __init__(self, plan: Plan, out: RowsOut, witness: Witness) -> None:
+    def __init__(self, plan: Plan, out: Sink, witness: Witness) -> None:
         self.leader = Leader()
         self._plan, self._out, self._witness = plan, out, witness
         self._chance = Random(plan.seed)  # noqa: S311 - to be made again by its seed
@@ -89,7 +88,7 @@ class History:
         self._failovers = self._scheduled(FAILOVERS, FAILOVERS_IN_ALL)
         self._turnovers = self._scheduled(DELETIONS, TOPICS_IN_ALL)
         self._boundaries = Boundaries()
-        self._rows: list[Row] = []
+        self._held: list[Written] = []
         self._targets: dict[GroupId, InstallTarget] = {}
         self._to_sweep: deque[GroupId] = deque()
         self._giant_events = 0
@@ -106,7 +105,7 @@ class History:
     @property
     def held(self) -> int:
         """How many records wait for their segment."""
-        return len(self._rows)
+        return len(self._held)
 
     def play(self, told: Callable[[int], None]) -> None:
         """Make the whole log. `told`: called with the number of records after each entry."""
@@ -116,9 +115,9 @@ class History:
             told(self.leader.count)
         if self.left < 0:
             raise HistoryBroken(f"{-self.left} records too many")
-        if self._rows:
-            self._out.export(self._rows)
-            self._rows = []
+        if self._held:
+            self._out.export(self._held)
+            self._held = []
 
     def _begin(self) -> None:
         most = max(self._plan.groups + 1, 100_000)
@@ -148,8 +147,8 @@ class History:
 
     def _seal(self) -> None:
         """Seal all that there is: a boundary is behind an entry, and the log tells it next."""
-        self._out.seal(self._rows)
-        last, self._rows = self._rows[-1].position, []
+        self._out.seal(self._held)
+        last, self._held = self._held[-1].row.position, []
         self._boundaries.restart()  # before the record that tells of it, which is the next one's
         self._of_cluster(SealSegment(last))
 
@@ -181,7 +180,7 @@ class History:
         written, targets = draft.commit()
         self._targets.update(targets)
         self._boundaries.wrote(written)
-        self._rows += [each.row for each in written]
+        self._held += written
 
     # --- groups ---
 
@@ -197,20 +196,24 @@ class History:
 
     def _play(self, draft: EntryDraft, group: Cast) -> None:
         """Have a group do the next thing: most often a commit."""
-        if self._chance.random() >= DEEDS:
-            commits = self._commits.proposed(group, 1)
-            if commits:
-                draft.add(group.group_id, commits)
-                return
-        self._play_deed(draft, group)
+        commits = self._chance.random() >= DEEDS
+        proposed = self._commits.proposed(group, 1) if commits else ()
+        if proposed:
+            draft.add(group.group_id, proposed)
+        else:
+            self._play_deed(draft, group, only_commit=commits)
 
-    def _play_deed(self, draft: EntryDraft, group: Cast) -> None:
+    def _play_deed(self, draft: EntryDraft, group: Cast, *, only_commit: bool) -> None:
+        """Have a group do what is decided by the rules: what is due, or a deed."""
         group_id = group.group_id
         draft.add(group_id, self.leader.take_over(group_id))
         if group_id in draft:
             return
         target = self._targets.pop(group_id, None)
-        draft.decide(group_id, self._deeds.next_of(group) if target is None else [target])
+        if target is None:
+            draft.decide(group_id, self._deeds.next_of(group, only_commit=only_commit))
+        else:
+            draft.decide(group_id, [target])
 
     def _play_giant(self, draft: EntryDraft) -> None:
         """Give the giant what it lacks of its share, with what the others have in this entry."""
@@ -221,13 +224,13 @@ class History:
         if lacking < 1 or room < 1:
             return
         giant = cast(0, self._world.topics, giant=True)
-        commits: tuple[Proposed, ...] = ()
-        if self._chance.random() >= DEEDS:
-            commits = self._commits.proposed(giant, min(lacking, room, GIANT_COMMITS_MAX))
-        if commits:
-            draft.add(giant.group_id, commits)
+        commits = self._chance.random() >= DEEDS
+        count = min(lacking, room, GIANT_COMMITS_MAX) if commits else 0
+        proposed = self._commits.proposed(giant, count)
+        if proposed:
+            draft.add(giant.group_id, proposed)
         elif room >= GIANT_EVENTS_MAX:
-            self._play_deed(draft, giant)
+            self._play_deed(draft, giant, only_commit=commits)
         self._giant_events += draft.events - before
 
     def _sweep(self, draft: EntryDraft) -> None:

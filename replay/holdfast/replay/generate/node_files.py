@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from holdfast.storage.segments.segments import Row
+    from holdfast.replay.generate.leader import Written
 
 SEGMENTS: Final = "segments"
 TAIL: Final = "tail"
@@ -35,17 +35,18 @@ class NodeFiles:
         for node in self._nodes:  # it is by this folder that a node's directory is known as one
             make_directory(folder / node / SEGMENTS)
 
-    def seal(self, rows: Sequence[Row]) -> None:
+    def seal(self, written: Sequence[Written]) -> None:
         """Write a sealed segment of each node. Raises OSError."""
-        self._write(SEGMENTS, rows)
+        self._write(SEGMENTS, written)
 
-    def export(self, rows: Sequence[Row]) -> None:
+    def export(self, written: Sequence[Written]) -> None:
         """Write what is not sealed, as `holdfast log export` does. Raises OSError."""
-        self._write(TAIL, rows)
+        self._write(TAIL, written)
 
-    def _write(self, place: str, rows: Sequence[Row]) -> None:
+    def _write(self, place: str, written: Sequence[Written]) -> None:
         first, *others = self._nodes
-        made = write_segment(self._folder / first / place, rows, CLUSTER_ID, first)
+        rows, records = (each.row for each in written), (each.record for each in written)
+        made = write_segment(self._folder / first / place, rows, CLUSTER_ID, first, records)
         name = segment_name(Position(*made.first), Position(*made.last))
         for node in others:
             write_copy(self._folder / first / place / name, self._folder / node / place, node)

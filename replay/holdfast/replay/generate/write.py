@@ -6,6 +6,7 @@ failure or Ctrl-C leaves is removed. Knows files; what is in them is made by the
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 WITNESS: Final = "witness.jsonl"
 ANCHOR: Final = "anchor.json"
+NEW_OBJECTS: Final = 200_000
+"""So many more objects than before make the collector look at the new ones."""
 
 
 class Made(NamedTuple):
@@ -60,7 +63,7 @@ def write_history(plan: Plan, folder: Path, told: Callable[[int], None] = lambda
     holds anything, OSError if the disk refuses; then nothing is left behind.
     """
     _refuse_used(folder)
-    with _unfinished(folder) as place:
+    with _unfinished(folder) as place, _rare_collections():
         leader = _play(plan, place, told)
         head, digest = leader.whole, digest_of(leader.state)
         made = Made(folder, leader.count, leader.state.applied_index, head, digest)
@@ -81,6 +84,17 @@ def _play(plan: Plan, place: Path, told: Callable[[int], None]) -> Leader:
         file.flush()
         os.fsync(file.fileno())
     return history.leader
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let the collector of cycles look seldom: records make none, and there are very many."""
+    before = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _refuse_used(folder: Path) -> None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import decode_record, split_chain
 from holdfast.storage.disk.files import remove_tree, rename_durably, sync_path
@@ -43,13 +44,20 @@ _WITH_BUCKET: Final = SCHEMA.append(pa.field(_BUCKET, pa.int8()))
 _ORDER: Final = [("grp", "ascending"), ("idx", "ascending"), ("ordinal", "ascending")]
 
 
-def write_segment(parent: Path, rows: Iterable[Row], cluster_id: str, node_id: str) -> Manifest:
+def write_segment(
+    parent: Path,
+    rows: Iterable[Row],
+    cluster_id: str,
+    node_id: str,
+    records: Iterable[Record] | None = None,
+) -> Manifest:
     """Write rows, at least one, in the order of the log, as a segment, and make it durable.
 
-    An unfinished segment of the same name is removed and written again; a finished one is kept as
-    it is. Raises OSError if the disk refuses, CodecError for a row that is no record.
+    `records`: what the rows are the bytes of, if that is at hand; else they are decoded. An
+    unfinished segment of the same name is removed and written again; a finished one is kept as it
+    is. Raises OSError if the disk refuses, CodecError for a row that is no record.
     """
-    collected = _Collected(rows)
+    collected = _Collected(rows, records)
     name = segment_name(collected.first, collected.last)
     if (parent / name / MANIFEST).exists():
         return read_manifest(parent / name)
@@ -91,11 +99,12 @@ def write_copy(segment: Path, parent: Path, node_id: str) -> None:
 class _Collected:
     """All rows as columns, and what a manifest says of them."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[Row], records: Iterable[Record] | None) -> None:
         self.sums = BlockSums()
         self.count = 0
         self.first = self.last = Position(0, 0)
         self._batches: list[Any] = []
+        self._records = None if records is None else iter(records)
         left = iter(rows)
         while batch := list(islice(left, BATCH)):
             self.first = self.first if self.count else batch[0].position
@@ -108,7 +117,7 @@ class _Collected:
         for position, content in rows:
             payload, chain = split_chain(content)
             self.sums.add(position, payload)
-            record = decode_record(payload)
+            record = decode_record(payload) if self._records is None else next(self._records)
             columns["idx"].append(position.index)
             columns["ordinal"].append(position.ordinal)
             for name, value in typed_columns(record).items():

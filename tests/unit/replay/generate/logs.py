@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.coordinator.model.events import Record
+    from holdfast.replay.generate.leader import Written
 
 
 class Kept:
@@ -24,11 +25,11 @@ class Kept:
         self.sealed: list[list[Row]] = []
         self.tail: list[Row] = []
 
-    def seal(self, rows: Sequence[Row]) -> None:
-        self.sealed.append(list(rows))
+    def seal(self, written: Sequence[Written]) -> None:
+        self.sealed.append([each.row for each in written])
 
-    def export(self, rows: Sequence[Row]) -> None:
-        self.tail = list(rows)
+    def export(self, written: Sequence[Written]) -> None:
+        self.tail = [each.row for each in written]
 
     @property
     def records(self) -> list[Record]:

@@ -25,7 +25,12 @@ from holdfast.coordinator.model.events import (
     Rejoin,
 )
 from holdfast.coordinator.model.ids import Position, TopicPartition
-from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
+from holdfast.storage.codec.event_codec import (
+    CHAIN_START,
+    append_chain,
+    decode_record,
+    encode_record,
+)
 from holdfast.storage.segments import segment_writer
 from holdfast.storage.segments.segment_writer import write_copy, write_segment
 from holdfast.storage.segments.segments import BUCKETS, Row, segments_in, typed_columns
@@ -122,6 +127,17 @@ def test_an_event_of_another_class_does_not_inherit_columns() -> None:
 
     assert made["generation"] is None
     assert made["members"] is None
+
+
+def test_records_at_hand_make_the_file_that_decoding_makes(tmp_path: Path) -> None:
+    write_segment(tmp_path / "decoded", ROWS, "c", "n")
+    records = (decode_record(row.content) for row in ROWS)
+
+    write_segment(tmp_path / "given", ROWS, "c", "n", records)
+
+    (decoded,), (given,) = segments_in(tmp_path / "decoded"), segments_in(tmp_path / "given")
+    for path in decoded.iterdir():
+        assert (given / path.name).read_bytes() == path.read_bytes()
 
 
 def test_a_copy_is_what_another_node_would_have_written(tmp_path: Path) -> None:

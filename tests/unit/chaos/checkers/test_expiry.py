@@ -85,6 +85,19 @@ def test_on_a_cluster_an_expiry_may_be_as_late_as_somebody_knew_of_it() -> None:
     assert "after its last sign of life" not in whats(s.judged("I12"))
 
 
+def test_s9_on_a_cluster_a_new_leader_may_commit_what_the_one_before_had_decided() -> None:
+    """An entry is taken for one of the term in which it was seen first."""
+    s = member()
+    s.history.insert(0, Began(0, 1, "cluster", ("n1",), 0.0, {}))
+    heartbeat(s)
+    s.term += 1
+    expire(s, SESSION_MS)
+    s.wait(400).say(Role(s.now_us, "n2", "leader", s.term))
+    s.wait(100).say(Watched(s.now_us, "x", s.index, 0, 9, "g", "MemberExpired"))
+
+    assert s.judged("I12").violations == []
+
+
 def test_a_heartbeat_that_told_of_a_rebalance_renews() -> None:
     s = member()
     s.wait(5_000)

@@ -40,6 +40,9 @@ INVARIANT: Final = "I12"
 GRACE_US: Final = 2_000_000
 """To find out and to record it, of an undisturbed leader."""
 
+_WALL_US: Final = 1_000
+"""How exact the time is that a record has."""
+
 Key: TypeAlias = tuple[str, str]
 """Group and member id."""
 
@@ -183,7 +186,9 @@ def _early(
     if signs_before and expired_us - last_us < whole_us:
         yield Violation(INVARIANT, expired_us, _sentence(life, last_us, "its last sign of life"))
     leader_us = begun.get(life.end.term)
-    if leader_us is not None and 0 <= expired_us - leader_us < whole_us:
+    if leader_us is None or life.end.at_us < leader_us - _WALL_US:
+        return  # the leader before it decided that, and it has committed it
+    if expired_us - leader_us < whole_us:
         yield Violation(INVARIANT, expired_us, _sentence(life, leader_us, "its leader began"))
 
 

@@ -21,7 +21,7 @@ def test_a_file_that_is_no_python_has_a_row_as_well(tmp_path: Path) -> None:
 
 
 def test_the_partition_is_the_checksum_of_the_path() -> None:
-    assert job.partition_of("json/decoder.py") == zlib.crc32(b"json/decoder.py") % 24
+    assert job.partition_of("json/decoder.py") == zlib.crc32(b"json/decoder.py") % job.PARTITIONS
 
 
 def test_installed_packages_are_not_the_library(tmp_path: Path) -> None:

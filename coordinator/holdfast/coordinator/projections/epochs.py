@@ -3,8 +3,10 @@
 An epoch is told of as a rebalance is: it begins with the change that raised it, is over for the
 coordinator when there is a target for it (`closed_ms`), and for the group when everybody owns its
 part (`assigned_ms`). One that the next overtakes may have neither. Who came or went is recorded
-right before the epoch that it raises, so a story without a number waits for that, in the same
-entry; whoever shows histories leaves such a one out. As bounded as rebalances are, and total.
+before the epoch that it raises, so a story without a number waits for that at the end of a history;
+whoever shows histories leaves such a one out. Most epochs follow in the same entry. Who comes by an
+expression that was not looked up yet waits longer, and is told of with the next epoch, whatever
+raises it. As bounded as rebalances are, and total.
 """
 
 from __future__ import annotations
@@ -58,10 +60,9 @@ def noted(
     """Return the history of a group of the heartbeat protocol after one of its records."""
     match event := record.event:
         case EpochRaised():
-            history = _raised(_waiting(history, kind, before, record), event)
+            history = _raised(_waiting(history, kind, before, record), event, record.cause.rule)
         case TargetStored():
-            states = before, after
-            history = _targeted(_numbered(history), kind, event, states, record.log_time_ms)
+            history = _targeted(history, kind, event, (before, after), record.log_time_ms)
         case MemberSubscribed():
             history = _subscribed(_waiting(history, kind, before, record), event)
         case _:
@@ -69,18 +70,19 @@ def noted(
     return _converged(history, record, after)
 
 
-def _numbered(history: History) -> History:
-    """Drop what waited for an epoch that did not come."""
-    return history[:-1] if history and not history[-1].generation else history
+def _parts(history: History) -> tuple[History, History]:
+    """Return the epochs of a history, and what waits for the next one: one story or none."""
+    count = len(history) - 1 if history and not history[-1].generation else len(history)
+    return history[:count], history[count:]
 
 
 def _waiting(history: History, kind: GroupType[Any], before: Group[Any], record: Record) -> History:
     """Return the history with a story at its end that the next epoch will be, if one comes."""
-    if history and not history[-1].generation and history[-1].at.index == record.position.index:
+    known, waiting = _parts(history)
+    if waiting and waiting[0].at.index == record.position.index:
         return history
-    history = _numbered(history)
     begun = Rebalance(
-        number=history[-1].number + 1 if history else 1,
+        number=known[-1].number + 1 if known else 1,
         reason="",
         member_id="",
         at=record.position,
@@ -91,10 +93,24 @@ def _waiting(history: History, kind: GroupType[Any], before: Group[Any], record:
         members=len(kind.members(before)),
         from_generation=before.generation,
     )
-    return (*history, begun)
+    return (*known, _with_earlier(begun, waiting))
 
 
-def _raised(history: History, event: EpochRaised) -> History:
+def _with_earlier(begun: Rebalance, waiting: History) -> Rebalance:
+    """Return a story with who came or went in earlier entries that have raised no epoch."""
+    if not waiting or not waiting[0].came + waiting[0].went:
+        return begun
+    (earlier,) = waiting
+    return begun._replace(
+        members=earlier.members,
+        came=earlier.came,
+        went=earlier.went,
+        changes=earlier.changes,
+        parted=earlier.parted,
+    )
+
+
+def _raised(history: History, event: EpochRaised, rule: str) -> History:
     """Give what waits its number and cause; what parted before its target is its matter, too."""
     *older, last = history
     previous = older[-1] if older else None
@@ -104,6 +120,7 @@ def _raised(history: History, event: EpochRaised) -> History:
     raised = last._replace(
         generation=event.epoch,
         reason=cut(event.cause, REASON_BYTES_MAX),
+        rule=cut(rule),
         parted=fitting(islice(parted, PARTED_MAX), weight_of_parted, PARTED_BYTES_MAX),
     )
     return (*kept(tuple(older)), raised)
@@ -164,9 +181,10 @@ def _targeted(
 ) -> History:
     """Note what a target moves, compared with the one before; `states`: of the group around it."""
     before, after = states
-    if not history or history[-1].generation != event.epoch:
+    known, waiting = _parts(history)
+    if not known or known[-1].generation != event.epoch:
         return history  # it began before this was told of
-    last, members = history[-1], kind.members(after)
+    last, members = known[-1], kind.members(after)
     changed = [
         (kind.identify(members[each.member_id]).name, each)
         for each in event.targets
@@ -184,7 +202,7 @@ def _targeted(
     if sum(len(topic.partitions) for _, all_ in (*had, *has) for topic in all_) <= COMPARED_MAX:
         owned = dict(chain(_of_parted(last.parted), _owners(had)))
         told = with_moves(told, owned, dict(_owners(has)))
-    return with_last(history, told)
+    return (*with_last(known, told), *waiting)
 
 
 def _owners(
@@ -202,10 +220,11 @@ def _of_parted(parted: Iterable[Parted]) -> Iterator[tuple[TopicPartition, str]]
 
 def _converged(history: History, record: Record, after: Group[Any]) -> History:
     """Note that everybody owns its part of the newest target."""
-    last = history[-1] if history else None
+    known, waiting = _parts(history)
+    last = known[-1] if known else None
     if last is None or not last.closed_ms or last.assigned_ms or after.state != STABLE:
         return history
-    return with_last(history, last._replace(assigned_ms=record.log_time_ms))
+    return (*with_last(known, last._replace(assigned_ms=record.log_time_ms)), *waiting)
 
 
 def is_told(event: Event) -> bool:

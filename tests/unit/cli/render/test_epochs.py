@@ -69,6 +69,21 @@ def test_each_cause_has_words(reason: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ("M24", "the session of i1 ended: it was not heard in time"),
+        ("M25", "i1 did not give up in time what it was asked for, though it was heard"),
+        ("Q10", "i1, of the classic protocol, did not join again or sync in time"),
+    ],
+)
+def test_who_is_expelled_is_told_for_what(rule: str, why: str) -> None:
+    """K-M25 and K-Q10 have a cause of their own: the member was heard all the time."""
+    gone = [a.RebalanceChange(name="i1", how="expired")]
+
+    assert epochs.why(epoch(reason="expired", rule=rule, gone=1, changes=gone)) == why
+
+
+@pytest.mark.parametrize(
     ("reached", "newest", "words"),
     [
         ({}, 3, "without a target yet"),

@@ -16,6 +16,7 @@ from holdfast.coordinator.model.commands import (
     LeavingMember,
     TriggerRebalance,
 )
+from holdfast.coordinator.projections import history
 from holdfast.coordinator.projections.history import Change, Move, Rebalance
 from holdfast.coordinator.projections.stories import KEPT_MAX, LISTED_MAX
 from unit.coordinator.consumer.talk import GROUP, Talk, parts
@@ -35,6 +36,11 @@ def talk() -> Iterator[Talk]:
 
 def told(talk: Talk) -> tuple[Rebalance, ...]:
     return talk.core.histories.get(GROUP, ())
+
+
+def epochs(talk: Talk) -> tuple[Rebalance, ...]:
+    """The epochs that people are shown, the oldest first."""
+    return history.epochs(talk.core.histories, GROUP, KEPT_MAX)[::-1]
 
 
 def last(talk: Talk) -> Rebalance:
@@ -174,3 +180,58 @@ def test_only_the_last_epochs_and_the_first_names_are_kept(talk: Talk) -> None:
     assert len(told(talk)) == KEPT_MAX
     assert last(talk).generation == LISTED_MAX + 9
     assert len(last(talk).moves) <= LISTED_MAX
+
+
+def all_but_one_step(talk: Talk) -> None:
+    """`b` has come, `a` has given up what `b` is to own, and `b` need only take it."""
+    joins(talk, "a")
+    joins(talk, "b")
+    beats(talk, "a", "t0", "t1", "t2", "t3")
+    kept = {f"t{number}" for each in talk.member("a").owned for number in each.partitions}
+    beats(talk, "a", *sorted(kept))
+    talk.core.advance(5)
+
+
+def test_an_epoch_converges_by_a_step_that_says_something_new_beside_it(talk: Talk) -> None:
+    """K-M16: what asks for no epoch must not hide that everybody owns its part."""
+    all_but_one_step(talk)
+    epoch, said = talk.member("b").epoch, {"owned": (), "rebalance_timeout_ms": 70_000}
+    talk.told(talk.says("b", epoch, instance_id="i-b", **said))
+
+    assert (talk.group.state, epochs(talk)[-1].assigned_ms) == ("Stable", 1_005)
+
+
+def test_an_epoch_converges_after_somebody_else_has_said_something_new(talk: Talk) -> None:
+    """K-M16, the same in entries of their own."""
+    all_but_one_step(talk)
+    talk.told(talk.says("a", 3, instance_id="i-a", rebalance_timeout_ms=70_000))
+    beats(talk, "b")
+
+    assert (talk.group.state, epochs(talk)[-1].assigned_ms) == ("Stable", 1_005)
+
+
+def test_who_joins_by_an_expression_is_told_of_with_the_epoch_that_follows(talk: Talk) -> None:
+    """K-P1: the epoch is raised later, when it is known which topics match."""
+    joins(talk, "b")
+    talk.told(talk.joins("a", topics=None, regex="t.*", instance_id="i-a"))
+    assert [each.generation for each in epochs(talk)] == [2]
+    talk.core.advance(10)  # it is looked up
+    talk.told(talk.says("a", talk.member("a").epoch, instance_id="i-a"))
+
+    told = epochs(talk)[-1]
+    assert (told.generation, told.reason, told.members) == (3, "regex", 1)
+    assert (told.came, told.changes) == (1, (Change("i-a", "joined"),))
+
+
+def test_who_was_heard_and_gave_nothing_up_is_told_by_its_rule(talk: Talk) -> None:
+    """K-M25 is not K-M24: a member that beats all the time is expelled, too."""
+    joins(talk, "a", rebalance_timeout_ms=10_000)
+    joins(talk, "b")
+    for _ in range(11):
+        beats(talk, "a", "t0", "t1", "t2", "t3")
+        beats(talk, "b")
+        talk.core.advance(1_000)
+        if "a" not in talk.group.body.members:
+            break
+
+    assert (last(talk).changes, last(talk).rule) == ((Change("i-a", "expired"),), "M25")

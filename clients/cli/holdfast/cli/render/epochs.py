@@ -29,6 +29,11 @@ _WHY: Final = {
     "asked": "{operator} asked for it",
 }
 """Causes, by the words of the event that raises an epoch."""
+_EXPIRED: Final = {
+    "M25": "{gone} did not give up in time what it was asked for, though it was heard",
+    "Q10": "{gone}, of the classic protocol, did not join again or sync in time",
+}
+"""Whose session did not end, and who is expelled all the same, by the rule."""
 
 
 def lines(epoch: a.DescribedRebalance, newest: int, now: Now) -> Iterator[str]:
@@ -51,7 +56,10 @@ def all_of(epochs: Sequence[a.DescribedRebalance], newest: int, now: Now) -> Ite
 
 def why(epoch: a.DescribedRebalance) -> str:
     """Write the cause, with the member or the operator behind it."""
-    return _WHY.get(epoch.reason, epoch.reason).format(
+    words = _WHY.get(epoch.reason, epoch.reason)
+    if epoch.reason == "expired":
+        words = _EXPIRED.get(epoch.rule, words)
+    return words.format(
         who=explain.who(epoch),
         gone=explain.gone(epoch),
         operator=f"operator {epoch.principal or 'unknown'}",

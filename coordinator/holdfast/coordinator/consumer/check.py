@@ -24,7 +24,7 @@ from holdfast.coordinator.model.ids import MemberId, TopicPartition
 
 _DERIVED: Final = (
     *("instances", "owners", "settled", "topic_users", "regex_users", "assignor_users"),
-    *("client_assignor_users", "client_assignor_bytes"),
+    *("client_assignor_kinds", "client_assignor_bytes"),
     *("classic_members", "classic_protocols"),
 )
 """What follows from the members, and is kept so that nobody has to look at all of them."""

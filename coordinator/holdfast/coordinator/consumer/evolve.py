@@ -6,8 +6,8 @@ and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Final, TypeVar
 
 from holdfast.coordinator.consumer import holdings
 from holdfast.coordinator.consumer.client_side import folds
@@ -18,10 +18,10 @@ from holdfast.coordinator.consumer.state import (
     ConsumerGroup,
     Holding,
     Member,
-    assignor_names,
     is_settled,
     places,
     protocol_names,
+    runnable,
 )
 from holdfast.coordinator.model.consumer_events import (
     AssignmentRequested,
@@ -48,6 +48,7 @@ from holdfast.coordinator.model.state import Group
 from holdfast.coordinator.structures.copies import with_one
 from holdfast.coordinator.structures.pmap import PMap
 
+K = TypeVar("K", bound=Hashable)
 _with_body: Final = with_one(Group, "body")
 _NOBODY: Final = ConsumerProfile()
 REPLACED_REQUESTS_MAX: Final = 8
@@ -153,8 +154,8 @@ def recounted(body: ConsumerBody, old: ConsumerProfile, new: ConsumerProfile) ->
         assignor_users=_with_others(
             body.assignor_users, _some(old.server_assignor), _some(new.server_assignor)
         ),
-        client_assignor_users=_with_others(
-            body.client_assignor_users, assignor_names(old), assignor_names(new)
+        client_assignor_kinds=_with_others(
+            body.client_assignor_kinds, _some(runnable(old)), _some(runnable(new))
         ),
         client_assignor_bytes=folds.with_bytes(body.client_assignor_bytes, old, new),
     )
@@ -174,17 +175,15 @@ def _spoken(body: ConsumerBody, old: Member | None, new: Member | None) -> Consu
     return body._replace(classic_members=speaking, classic_protocols=counts)
 
 
-def _some(name: str) -> tuple[str, ...]:
+def _some(name: K) -> tuple[K, ...]:
     return (name,) if name else ()
 
 
-def _with_others(
-    counts: PMap[str, int], old: tuple[str, ...], new: tuple[str, ...]
-) -> PMap[str, int]:
+def _with_others(counts: PMap[K, int], old: tuple[K, ...], new: tuple[K, ...]) -> PMap[K, int]:
     """Return the counts with these names instead of those."""
     if old == new:
         return counts
-    changes: dict[str, int | None] = {}
+    changes: dict[K, int | None] = {}
     for names, by in ((old, -1), (new, 1)):
         for name in names:
             known = changes[name] if name in changes else counts.get(name)

@@ -59,6 +59,20 @@ class Asked(NamedTuple):
     epoch: what the assignor was given may be of the past."""
 
 
+class Runnable(NamedTuple):
+    """What counts of an assignor that a member can run, when one is sought that all share."""
+
+    name: str
+    minimum_version: int
+    maximum_version: int
+    version: int
+    """Of what the member says for it."""
+
+    def understands(self, version: int) -> bool:
+        """Return whether the member can read metadata of this version."""
+        return self.minimum_version <= version <= self.maximum_version
+
+
 class Holding(NamedTuple):
     """Partitions of one topic that a member owns; the three lists have the same order."""
 
@@ -160,8 +174,9 @@ class ConsumerBody(NamedTuple):
     """How many members have each regular expression."""
     assignor_users: PMap[str, int] = PMap()
     """How many members would have each assignor."""
-    client_assignor_users: PMap[str, int] = PMap()
-    """How many members can run each assignor themselves."""
+    client_assignor_kinds: PMap[tuple[Runnable, ...], int] = PMap()
+    """How many members say the same of the assignors that they can run themselves, but for metadata
+    and reasons; who can run none is not counted."""
     client_assignor_bytes: PMap[str, int] = PMap()
     """How many bytes all of them together say for each."""
     classic_members: PMap[MemberId, bool] = PMap()
@@ -186,9 +201,14 @@ def protocol_names(classic: ClassicProfile | None) -> tuple[str, ...]:
     return () if classic is None else tuple({each.name: None for each in classic.protocols})
 
 
-def assignor_names(profile: ConsumerProfile) -> tuple[str, ...]:
-    """Return the names of the assignors that a member can run."""
-    return tuple([each.name for each in profile.client_assignors])
+def runnable(profile: ConsumerProfile) -> tuple[Runnable, ...]:
+    """Return the assignors that a member can run, the most wanted first."""
+    return tuple(
+        [
+            Runnable(each.name, each.minimum_version, each.maximum_version, each.version)
+            for each in profile.client_assignors
+        ]
+    )
 
 
 def assignor_bytes(profile: ConsumerProfile) -> dict[str, int]:
@@ -230,7 +250,9 @@ def restored(body: ConsumerBody, records: Iterable[Stored]) -> ConsumerBody:
         assignor_users=PMap(
             Counter(each.server_assignor for each in profiles if each.server_assignor)
         ),
-        client_assignor_users=PMap(Counter(n for each in profiles for n in assignor_names(each))),
+        client_assignor_kinds=PMap(
+            Counter(runnable(each) for each in profiles if each.client_assignors)
+        ),
         client_assignor_bytes=PMap(_summed(map(assignor_bytes, profiles))),
         classic_members=PMap((m.member_id, True) for m in members if m.classic is not None),
         classic_protocols=PMap(

@@ -7,10 +7,9 @@ have a version of its metadata in common, and one of them understands what all o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from holdfast.coordinator.consumer.state import ConsumerBody, Member
+from holdfast.coordinator.consumer.state import ConsumerBody, Member, Runnable
 from holdfast.coordinator.model.ids import MemberId
 from holdfast.coordinator.model.member_profile import ClientAssignor, ConsumerProfile
 
@@ -25,54 +24,74 @@ class Shared(NamedTuple):
     """Who can run it: they understand the metadata of all, and their process has not stopped."""
 
 
+class _Usable(NamedTuple):
+    """An assignor that all members can run, and somebody for all."""
+
+    name: str
+    newest: int
+    """The newest version of metadata that all of them understand."""
+    least: int
+    """The oldest version of what they say, and the newest."""
+    most: int
+
+    def is_run_by(self, said: ClientAssignor | Runnable | None) -> bool:
+        """Return whether who says this of itself understands what all say."""
+        return said is not None and said.understands(self.least) and said.understands(self.most)
+
+
 def shared(body: ConsumerBody) -> Shared | None:
     """Return the assignor that is to compute targets in a member; None: the service's does.
 
-    Of several, the one that most members have before the others; of a tie, the first by name. It
-    takes time in proportion to the members only if all of them name one.
+    It takes time in proportion to the members only if there is one.
     """
-    names = sorted(_named_by_all(body))
-    if not names:
+    found = _in_force(body)
+    if found is None:
         return None
-    members = body.members.values()
-    found = {name: usable for name in names if (usable := _usable(name, members)) is not None}
-    if not found:
-        return None
-    votes = Counter(_first(member, found) for member in members)
-    return found[max(found, key=lambda name: votes[name])]
+    able = [each.member_id for each in body.members.values() if _can_run(each, found)]
+    return Shared(found.name, found.newest, frozenset(able))
 
 
 def name_of(body: ConsumerBody) -> str:
     """Return the name of that assignor; "": the service's computes."""
-    found = shared(body)
+    found = _in_force(body)
     return "" if found is None else found.name
 
 
-def _named_by_all(body: ConsumerBody) -> Iterator[str]:
-    count = len(body.members)
-    return (name for name, users in body.client_assignor_users.items() if users == count)
+def _in_force(body: ConsumerBody) -> _Usable | None:
+    """Return the assignor that all members share, and one of them can run for all.
 
-
-def _usable(name: str, members: Iterable[Member]) -> Shared | None:
-    said = [(each, each.profile.client_assignor(name)) for each in members]
-    known = [(member, assignor) for member, assignor in said if assignor is not None]
-    newest = min(each.maximum_version for _, each in known)
-    if max(each.minimum_version for _, each in known) > newest:
+    Of several, the one that most members have before the others; of a tie, the first by name. It
+    takes time in proportion to the different things that members say, which are few: it is asked at
+    each heartbeat that says something new.
+    """
+    kinds = body.client_assignor_kinds
+    if not kinds or sum(kinds.values()) < len(body.members):
         return None
-    used = {each.version for _, each in known}
-    least, most = min(used), max(used)
-    able = frozenset(
-        [
-            member.member_id
-            for member, each in known
-            if not member.released and each.understands(least) and each.understands(most)
-        ]
-    )
-    return Shared(name, newest, able) if able else None
+    names = set.intersection(*[{each.name for each in kind} for kind in kinds])
+    found = {name: usable for name in sorted(names) if (usable := _usable(body, name)) is not None}
+    if not found:
+        return None
+    votes: Counter[str] = Counter()
+    for kind, members in kinds.items():
+        votes[next(each.name for each in kind if each.name in found)] += members
+    return found[max(found, key=lambda name: votes[name])]
 
 
-def _first(member: Member, names: Iterable[str]) -> str:
-    return next(each.name for each in member.profile.client_assignors if each.name in names)
+def _usable(body: ConsumerBody, name: str) -> _Usable | None:
+    """Return an assignor that all members name, if it can be used; it looks for one that lives."""
+    known = [each for kind in body.client_assignor_kinds for each in kind if each.name == name]
+    newest = min(each.maximum_version for each in known)
+    if max(each.minimum_version for each in known) > newest:
+        return None
+    used = [each.version for each in known]
+    found = _Usable(name, newest, min(used), max(used))
+    if not any(found.is_run_by(each) for each in known):
+        return None
+    return found if any(_can_run(each, found) for each in body.members.values()) else None
+
+
+def _can_run(member: Member, found: _Usable) -> bool:
+    return not member.released and found.is_run_by(member.profile.client_assignor(found.name))
 
 
 def asks_anew(before: ConsumerBody, after: ConsumerBody, member_id: MemberId) -> bool:

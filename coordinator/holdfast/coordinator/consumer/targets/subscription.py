@@ -91,7 +91,7 @@ def _asks_anew(draft: Draft, was: ConsumerBody, before: str, member_id: MemberId
     While all members share one of their own, it does not count which of the service's they want.
     """
     body: ConsumerBody = draft.group.body
-    if was.client_assignor_users or body.client_assignor_users:
+    if was.client_assignor_kinds or body.client_assignor_kinds:
         if negotiation.asks_anew(was, body, member_id):
             return True
         if negotiation.name_of(body):

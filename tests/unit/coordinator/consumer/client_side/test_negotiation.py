@@ -7,7 +7,7 @@ import pytest
 from holdfast.coordinator.consumer.client_side import negotiation
 from holdfast.coordinator.consumer.state import ConsumerBody, Member, restored
 from holdfast.coordinator.model.member_profile import ClientAssignor, ConsumerProfile
-from unit.coordinator.consumer.client_side.computing_members import assignor
+from unit.coordinator.consumer.client_side.computing_members import Computing, assignor
 
 
 def body(**said: tuple[ClientAssignor, ...]) -> ConsumerBody:
@@ -68,3 +68,21 @@ def test_a_process_that_stopped_is_a_member_and_computes_nothing() -> None:
 
     assert found is not None
     assert found.able == {"b"}
+
+
+def test_who_says_what_others_say_costs_nobody_a_look_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """K-P9, ADR 53: a thousand joins that share an entry looked at each other, a million times."""
+    looks: list[str] = []
+    seen = ConsumerProfile.client_assignor
+
+    def look(profile: ConsumerProfile, name: str) -> ClientAssignor | None:
+        looks.append(name)
+        return seen(profile, name)
+
+    monkeypatch.setattr(ConsumerProfile, "client_assignor", look)
+    talk = Computing(t=4)
+    talk.decide(*[talk.comes(f"m{number}", topics=None, regex="t.*") for number in range(100)])
+
+    assert len(looks) <= 500

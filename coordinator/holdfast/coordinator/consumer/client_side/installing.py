@@ -85,13 +85,16 @@ def _prepared(
     body: ConsumerBody, assignor: str, sizes: Mapping[TopicName, int]
 ) -> Iterator[PreparedMember]:
     members = sorted(body.members.values(), key=lambda member: member.joined_seq)
+    listed: dict[frozenset[TopicName], tuple[TopicName, ...]] = {}  # most want the same
     for member, topics in subscriptions(body, members):
+        if topics not in listed:
+            listed[topics] = tuple(sorted(topics.intersection(sizes)))
         said = member.profile.client_assignor(assignor)
         target = body.targets.get(member.member_id)
         if said is not None:
             yield PreparedMember(
                 *(member.member_id, member.epoch, member.instance_id, member.profile.rack_id),
-                tuple(sorted(topics.intersection(sizes))),
+                listed[topics],
                 said,
                 () if target is None else target.partitions,
             )

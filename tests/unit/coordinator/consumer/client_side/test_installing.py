@@ -52,6 +52,17 @@ def test_the_chosen_member_is_given_members_targets_and_topics(talk: Computing) 
     )
 
 
+def test_topics_are_listed_once_for_all_that_want_the_same(talk: Computing) -> None:
+    """A thousand members of one expression may want a thousand topics each."""
+    talk.send(talk.comes("c", topics=("t", "u")))
+    found = talk.prepares("a")
+
+    assert isinstance(found, PreparedAssignment)
+    one, other, third = found.members
+    assert one.topics is third.topics
+    assert other.topics == ("t",)
+
+
 def test_both_calls_are_checked_in_the_order_of_kip_848(talk: Computing) -> None:
     """Group, member, epoch, choice; of a group that there is not, the story tells."""
     assert talk.prepares("x", 1) == talk.installs("x", epoch=1) == UnknownMemberId("x")

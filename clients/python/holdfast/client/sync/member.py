@@ -6,6 +6,7 @@ run in a thread of their own for each member.
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
@@ -47,8 +48,10 @@ class _Inner(aio.Member):
         self._callback_thread = callback_thread
         super().__init__(*args, **options)
 
-    def _call_back(self, act: Callable[[], Any]) -> Any:  # noqa: ANN401 - a coroutine
-        return self._callback_thread.call(act)
+    async def _call_back(self, act: Callable[[], Any]) -> Any:  # noqa: ANN401 - of the user's code
+        """Call it in the callbacks' thread; a coroutine goes on in the loop, as one of `assign`."""
+        made = await self._callback_thread.call(act)
+        return await made if inspect.isawaitable(made) else made
 
 
 class Member:

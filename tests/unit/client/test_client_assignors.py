@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from harness.poll import until
-from holdfast.client import ClientAssignor, GroupMember, StickyAssignor, Targets, sync
+from holdfast.client import ClientAssignor, GroupMember, Member, StickyAssignor, Targets, sync
 from holdfast.client.sync.threads import LoopThread
 from holdfast.coordinator.model.events import LevelRaised
 from unit.client.both_shells import Shell
@@ -186,7 +186,10 @@ def test_an_assignor_of_the_classic_protocol_can_do_the_work(shell: Shell) -> No
             until(lambda: len(numbers(first)) == PARTITIONS // 2, "the other half")
 
 
-def test_a_coroutine_is_awaited_in_the_event_loop() -> None:
+@both
+def test_a_coroutine_is_awaited_in_the_event_loop(shell: Shell) -> None:
+    """Of either of the two, in either shell: one that nobody awaits would hear nothing."""
+
     class Asking(Sides):
         async def assign(  # type: ignore[override]  # Awaitable[Targets], as the interface allows
             self, members: Sequence[GroupMember], partition_counts: Mapping[str, int]
@@ -203,7 +206,7 @@ def test_a_coroutine_is_awaited_in_the_event_loop() -> None:
     assignor = Asking("even")
     with (
         node() as address,
-        Shell.aio.member(address, client_assignors=[assignor], **QUICK) as member,
+        shell.member(address, client_assignors=[assignor], **QUICK) as member,
     ):
         until(lambda: owned_by_all(member), "all of it")
         until(lambda: bool(assignor.heard), "it has heard")
@@ -386,6 +389,35 @@ def test_it_is_changed_while_it_computes_and_the_target_is_the_new_ones(shell: S
         until(lambda: second.generation > 0, "it is in the group")
         goes_on.set()
         until(lambda: (numbers(first), numbers(second)) == (ODD, EVEN), "by the newest metadata")
+
+
+def test_t20_an_assign_that_calls_its_member_from_its_own_thread_costs_the_member_nothing() -> None:
+    """The heartbeat that the session had decided was lost with the error, and so was the member."""
+    problems: list[str] = []
+
+    class Meddling(Sides):
+        def assign(
+            self, members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+        ) -> Targets:
+            if not problems:
+                self.metadata = b"odd"
+                with pytest.raises(RuntimeError) as caught:
+                    member.update_assignors()
+                problems.append(str(caught.value))
+            return super().assign(members, partition_counts)
+
+    async def story(address: str) -> None:
+        nonlocal member
+        member = Member(address, client_assignors=[Meddling("even")], **QUICK)
+        async with member:
+            while not owned_by_all(member):  # noqa: ASYNC110 - of another thread
+                await asyncio.sleep(0.01)
+
+    member: Any = None
+    with node() as address:
+        asyncio.run(asyncio.wait_for(story(address), 20))
+    assert "update_assignors is called in another thread" in problems[0]
+    assert "loop.call_soon_threadsafe(member.update_assignors)" in problems[0]
 
 
 @both

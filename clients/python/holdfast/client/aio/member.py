@@ -8,6 +8,7 @@ event loop blocks them too, and then ownership ends by the clock (S11). Blocking
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from uuid import uuid4
 
@@ -266,6 +267,20 @@ class Member(Performing):
             self._raise_if_refused()
         self._raise_what_stopped_it()
 
+    def _check_in_loop(self, call: str) -> None:
+        """Refuse a call from another thread, such as that of a plain `assign`.
+
+        There what the session decides, a heartbeat say, could not be sent, and would be lost.
+        """
+        own, running = self._callback_task, None
+        with suppress(RuntimeError):
+            running = asyncio.get_running_loop()
+        if own is not None and own.get_loop() is not running:
+            raise RuntimeError(
+                f"{call} is called in another thread than the member's. Call it in the event loop: "
+                f"loop.call_soon_threadsafe(member.{call}); or use holdfast.client.sync."
+            )
+
     # --- the heartbeat protocol ------------------------------------------------------------------
 
     def subscribe(
@@ -305,6 +320,7 @@ class Member(Performing):
 
     def _subscribing(self, call: str) -> SubscribingSession:
         self._check_started()
+        self._check_in_loop(call)
         if isinstance(self._session, SubscribingSession):
             return self._session
         raise RuntimeError(f'{call} is of the heartbeat protocol: Member(protocol="consumer").')

@@ -139,13 +139,19 @@ def _problem(draft: Draft, body: ConsumerBody, targets: Sequence[MemberTarget]) 
     if untrue:
         return untrue
     size, most = (
-        sum(map(of_target, targets)),
+        sum(map(of_target, (*targets, *_emptied(body, targets)))),
         usage.target_pool(settings.of(draft.state, draft.group_id)),
     )
     if size <= most:
         return ""
     share = f"group.max_size x (group.assignment_bytes_max + {usage.MEMBER_IN_POOL})"
     return f"the target has {size} bytes with its metadata, allowed are {most} ({share})"
+
+
+def _emptied(body: ConsumerBody, targets: Sequence[MemberTarget]) -> Iterator[MemberTarget]:
+    """Yield what is written of members that are to own nothing any more, and are not named."""
+    named = {each.member_id for each in targets}
+    yield from (MemberTarget(each, ()) for each in body.targets if each not in named)
 
 
 def _unreadable(body: ConsumerBody, targets: Sequence[MemberTarget]) -> str:

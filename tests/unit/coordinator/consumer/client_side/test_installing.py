@@ -230,3 +230,23 @@ def test_the_choice_is_one_event_an_epoch(talk: Computing) -> None:
     assert len(talk.core.log) == log
     every = (record.event for applied in talk.core.log for record in applied.records)
     assert len([each for each in every if isinstance(each, AssignmentRequested)]) == 2
+
+
+def test_s7_members_that_a_target_does_not_name_are_written_and_count_too() -> None:
+    """S7: their targets are emptied by the same event; 5 members with 249 bytes of id each."""
+    talk = Computing(t=5)
+    names = [f"{number}".rjust(249, "m") for number in range(5)]
+    for name in names:
+        talk.send(talk.comes(name))
+    owned = tuple(MemberTarget(name, parts(f"t{at}")) for at, name in enumerate(names))
+    assert talk.hands_in(names[0], owned) is None
+    talk.beats(names[0])
+    talk.set(max_size="5", assignment_bytes_max="16")
+    talk.send(
+        talk.says(names[0], talk.member(names[0]).epoch, client_assignors=(assignor(reason=1),))
+    )
+
+    most = 5 * (16 + 360)
+    large = (MemberTarget(names[0], (), 0, bytes(most - 300)),)
+    assert isinstance(talk.hands_in(names[0], large), InvalidRequest)
+    assert talk.hands_in(names[0], (MemberTarget(names[0], (), 0, bytes(300)),)) is None

@@ -558,6 +558,7 @@ class ConsumerGroupDescribedMemberExtras(_message.Message):
     REBALANCE_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
     SHOULD_COMPUTE_FIELD_NUMBER: _builtins.int
+    CLIENT_ASSIGNORS_FIELD_NUMBER: _builtins.int
     state: _builtins.str
     """"stable", "unrevoked" (it has to give partitions up) or "unreleased" (it waits for partitions of others)."""
     released: _builtins.bool
@@ -578,6 +579,10 @@ class ConsumerGroupDescribedMemberExtras(_message.Message):
     def partition_tokens(self) -> _containers.RepeatedCompositeFieldContainer[_extras_pb2.PartitionTokens]:
         """The token of each partition that it owns."""
 
+    @_builtins.property
+    def client_assignors(self) -> _containers.RepeatedCompositeFieldContainer[_extras_pb2.ClientAssignor]:
+        """The assignors that it can run itself, the most wanted first. Their metadata is for assignors alone, and not told."""
+
     def __init__(
         self,
         *,
@@ -589,10 +594,11 @@ class ConsumerGroupDescribedMemberExtras(_message.Message):
         rebalance_timeout_ms: _builtins.int = ...,
         server_assignor: _builtins.str = ...,
         should_compute: _builtins.bool = ...,
+        client_assignors: _abc.Iterable[_extras_pb2.ClientAssignor] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["revoking", b"revoking"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["partition_tokens", b"partition_tokens", "principal", b"principal", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "revoking", b"revoking", "server_assignor", b"server_assignor", "should_compute", b"should_compute", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_assignors", b"client_assignors", "partition_tokens", b"partition_tokens", "principal", b"principal", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "revoking", b"revoking", "server_assignor", b"server_assignor", "should_compute", b"should_compute", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

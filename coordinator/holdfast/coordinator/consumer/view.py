@@ -73,6 +73,7 @@ def _member(state: State, group: ConsumerGroup, member: Member) -> DescribedCons
         server_assignor=profile.server_assignor,
         classic=member.classic is not None,
         should_compute=choice.should_compute(group, member.member_id),
+        client_assignors=profile.client_assignors,
     )
 
 

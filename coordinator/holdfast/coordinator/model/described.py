@@ -92,6 +92,8 @@ class DescribedConsumerMember:
     """It speaks the classic protocol."""
     should_compute: bool = False
     """It is the one to compute the target, by an assignor of its own (KIP-848)."""
+    client_assignors: tuple[ClientAssignor, ...] = ()
+    """Those that it can run, the most wanted first."""
 
     @property
     def released(self) -> bool:

@@ -12,6 +12,7 @@ from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.server.translate.responses import partition_tokens
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
+from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
@@ -128,6 +129,10 @@ def _extras(member: DescribedConsumerMember) -> a.ConsumerGroupDescribedMemberEx
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
         should_compute=member.should_compute,
+        client_assignors=[
+            x.ClientAssignor(**each._replace(metadata=b"")._asdict())
+            for each in member.client_assignors
+        ],
     )
 
 

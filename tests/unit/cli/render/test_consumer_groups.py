@@ -131,3 +131,17 @@ def test_the_member_that_is_to_compute_the_target_is_noted(
     _, (row,) = shown(capsys, group_id="g", group_state="Assigning", members=[chosen])
 
     assert row["NOTE"] == "is to compute the target"
+
+
+def test_an_assignor_that_is_not_used_is_named_with_its_versions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """KIP-848: all must share one; a name with a mistake in it is seen nowhere else."""
+    first = a.ConsumerGroupDescribedMember(member_id="m")
+    first.holdfast.client_assignors.add(name="near", maximum_version=2)
+    none = a.ConsumerGroupDescribedMember(member_id="n")
+
+    _, rows = shown(capsys, group_id="g", assignor_name="uniform", members=[first, none])
+    assert [row["NOTE"] for row in rows] == ["can run near 0-2, which not all members share", ""]
+    _, (row,) = shown(capsys, group_id="g", assignor_name="near", members=[first])
+    assert row["NOTE"] == ""

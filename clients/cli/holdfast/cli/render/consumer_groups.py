@@ -36,7 +36,7 @@ def show(
             say(line)
         if each.members:
             owners = dict(_owners(each.members))
-            table(_COLUMNS, (_member(member, owners) for member in each.members))
+            table(_COLUMNS, (_member(member, owners, each) for member in each.members))
         for line in epochs.all_of(each.holdfast.epochs, each.group_epoch, present):
             say(line)
 
@@ -67,7 +67,9 @@ def _owners(members: Iterable[a.ConsumerGroupDescribedMember]) -> Iterator[tuple
 
 
 def _member(
-    member: a.ConsumerGroupDescribedMember, owners: Mapping[Place, str]
+    member: a.ConsumerGroupDescribedMember,
+    owners: Mapping[Place, str],
+    group: a.ConsumerGroupDescribedGroup,
 ) -> tuple[object, ...]:
     return (
         member.instance_id or "-",
@@ -78,7 +80,7 @@ def _member(
         member.member_epoch,
         _partitions(member.assignment),
         _partitions(member.target_assignment),
-        _note(member, owners),
+        "; ".join((*_note(member, owners), *_unshared(member, group))),
     )
 
 
@@ -91,7 +93,7 @@ def _partitions(given: g.ConsumerGroupAssignment) -> str:
     return explain.partitions(_places(given)) or "-"
 
 
-def _note(member: a.ConsumerGroupDescribedMember, owners: Mapping[Place, str]) -> str:
+def _note(member: a.ConsumerGroupDescribedMember, owners: Mapping[Place, str]) -> list[str]:
     """Write what a member does now: whether it computes, gives up, waits, or restarts."""
     extra = member.holdfast
     notes = ["restarting"] if extra.released else []
@@ -101,7 +103,19 @@ def _note(member: a.ConsumerGroupDescribedMember, owners: Mapping[Place, str]) -
         notes.append(f"has to give up {_partitions(extra.revoking)}")
     if extra.state == _UNRELEASED:
         notes.append(_awaited(member, owners))
-    return "; ".join(notes)
+    return notes
+
+
+def _unshared(
+    member: a.ConsumerGroupDescribedMember, group: a.ConsumerGroupDescribedGroup
+) -> Iterator[str]:
+    """Write what a member could run itself, if that is not what the group uses."""
+    able = member.holdfast.client_assignors
+    if able and group.assignor_name not in {each.name for each in able}:
+        told = ", ".join(
+            f"{each.name} {each.minimum_version}-{each.maximum_version}" for each in able
+        )
+        yield f"can run {told}, which not all members share"
 
 
 def _awaited(member: a.ConsumerGroupDescribedMember, owners: Mapping[Place, str]) -> str:

@@ -83,6 +83,9 @@ def test_from_the_choice_to_what_the_assignor_says_to_each() -> None:
             (group,) = described.groups
             assert (group.group_state, group.assignor_name) == ("Assigning", "own")
             assert [each.holdfast.should_compute for each in group.members] == [True, False]
+            (shown,) = group.members[0].holdfast.client_assignors
+            assert (shown.name, shown.minimum_version, shown.maximum_version) == ("own", 1, 3)
+            assert shown.metadata == b"", "that is for assignors alone"
             assert answer.error_code == e.ERROR_CODE_NONE
             assert answer.holdfast.HasField("position")
             assert places(told.assignment) == [("t", 1)]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from harness.poll import until
-from holdfast.client import ClientAssignor, GroupMember, Member, StickyAssignor, Targets, sync
+from holdfast.client import ClientAssignor, GroupMember, StickyAssignor, Targets, sync
 from holdfast.client.sync.threads import LoopThread
 from holdfast.coordinator.model.events import LevelRaised
 from unit.client.both_shells import Shell
@@ -389,35 +389,6 @@ def test_it_is_changed_while_it_computes_and_the_target_is_the_new_ones(shell: S
         until(lambda: second.generation > 0, "it is in the group")
         goes_on.set()
         until(lambda: (numbers(first), numbers(second)) == (ODD, EVEN), "by the newest metadata")
-
-
-def test_t20_an_assign_that_calls_its_member_from_its_own_thread_costs_the_member_nothing() -> None:
-    """The heartbeat that the session had decided was lost with the error, and so was the member."""
-    problems: list[str] = []
-
-    class Meddling(Sides):
-        def assign(
-            self, members: Sequence[GroupMember], partition_counts: Mapping[str, int]
-        ) -> Targets:
-            if not problems:
-                self.metadata = b"odd"
-                with pytest.raises(RuntimeError) as caught:
-                    member.update_assignors()
-                problems.append(str(caught.value))
-            return super().assign(members, partition_counts)
-
-    async def story(address: str) -> None:
-        nonlocal member
-        member = Member(address, client_assignors=[Meddling("even")], **QUICK)
-        async with member:
-            while not owned_by_all(member):  # noqa: ASYNC110 - of another thread
-                await asyncio.sleep(0.01)
-
-    member: Any = None
-    with node() as address:
-        asyncio.run(asyncio.wait_for(story(address), 20))
-    assert "update_assignors is called in another thread" in problems[0]
-    assert "loop.call_soon_threadsafe(member.update_assignors)" in problems[0]
 
 
 @both

@@ -317,7 +317,7 @@ def _swapped(body: ConsumerBody, old: Member, new: Member) -> ConsumerBody:
         targets = targets.set(new.member_id, target._replace(member_id=new.member_id))
     owners = _freed(body, old.revoking)
     owners = owners.changed(dict.fromkeys(places(new.owned), new.member_id))
-    body = folds.unasked(body, old.member_id)._replace(
+    body = folds.swapped(body, old.member_id, new.member_id)._replace(
         members=body.members.remove(old.member_id),
         settled=body.settled.remove(old.member_id),
         instances=body.instances.set(str(new.instance_id), new.member_id),

@@ -47,6 +47,18 @@ def unasked(body: ConsumerBody, member_id: MemberId) -> ConsumerBody:
     return body
 
 
+def swapped(body: ConsumerBody, old_id: MemberId, new_id: MemberId) -> ConsumerBody:
+    """Return the body after a static member has swapped its process.
+
+    If the old one was to compute and has not said that it stops, it may have died of that, and the
+    new one may, too. It speaks first, and would be chosen each time: so it is asked last (INV-16).
+    """
+    was_asked = body.asked is not None and body.asked.member_id == old_id
+    is_late = was_asked or old_id in body.late
+    body = unasked(body, old_id)
+    return body._replace(late=(*body.late, new_id)) if is_late else body
+
+
 def overtaken(body: ConsumerBody) -> ConsumerBody:
     """Note that what the chosen member was given may be of the past."""
     if body.asked is None:

@@ -243,3 +243,22 @@ def test_k_q12_a_group_that_goes_back_to_the_classic_protocol_asks_nobody(talk: 
     assert talk.core.state.groups[GROUP].group_type == "classic"
     armed = talk.core.volatile[GROUP].armed
     assert not [key for key in armed if key.kind == COMPUTE]
+
+
+def test_a_static_member_that_dies_of_computing_is_asked_last_when_it_is_back(
+    talk: Computing,
+) -> None:
+    """INV-16: its new process joins before anybody else speaks, and would be chosen each time."""
+    talk.send(talk.comes("h"))
+    talk.installs("h", h="t0 t1 t2 t3")
+    talk.beats("h")
+    talk.send(talk.comes("s1", instance_id="i1", life="life-1", beat=1))
+    assert talk.chosen == "s1", "it speaks, so it is asked first"
+
+    talk.send(talk.comes("s2", instance_id="i1", life="life-2", beat=1))
+    assert talk.chosen == "h"
+    assert talk.installs("h", h="t0 t1", s2="t2 t3") is None
+    talk.beats("h", owned=parts("t0", "t1"))
+    talk.grow(t=6)
+    talk.beats("s2")
+    assert talk.chosen == "h", "and so on, until it has installed a target"

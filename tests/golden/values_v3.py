@@ -46,6 +46,7 @@ from holdfast.coordinator.model.member_profile import (
     Protocol,
 )
 from holdfast.coordinator.model.state import Group, State
+from holdfast.coordinator.projections.history import Rebalance
 from holdfast.storage.codec.event_codec import StateItem
 
 READER = Acl("svc-a", "reader", "group", "orders*")
@@ -219,4 +220,8 @@ STATE: Final = (
     StateItem(("h", "m-1"), MemberTarget("m-1", (OF_A, OF_B))),
     StateItem(("h", "m-2"), MemberTarget("m-2", (), version=300, metadata=b"\xff")),
     StateItem(("h", "foo-.*"), ResolvedRegex("foo-.*", ("foo-1", "foo-2"))),
+    StateItem(
+        ("h", "6"),
+        Rebalance(6, "joined", "m-2", Position(40, 0), 1_700_000_000_000, on_the_way=300),
+    ),
 )

@@ -339,6 +339,7 @@ class RebalanceState(_message.Message):
     COUNTED_FIELD_NUMBER: _builtins.int
     PARTED_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
+    ON_THE_WAY_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """Why the join phase opened, in words."""
     member_id: _builtins.str
@@ -383,6 +384,8 @@ class RebalanceState(_message.Message):
     """Partitions were compared: the bytes could be read and were not too many."""
     number: _builtins.int
     """Its number in the group's life, from 1."""
+    on_the_way: _builtins.int
+    """Of an epoch: how many members do not own yet what they are to own."""
     @_builtins.property
     def at(self) -> _extras_pb2.Position:
         """The record of its beginning."""
@@ -433,10 +436,11 @@ class RebalanceState(_message.Message):
         counted: _builtins.bool = ...,
         parted: _abc.Iterable[Global___PartedState] | None = ...,
         number: _builtins.int = ...,
+        on_the_way: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "at", b"at", "instance_id", b"instance_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "assigned_ms", b"assigned_ms", "at", b"at", "came", b"came", "changes", b"changes", "client_id", b"client_id", "closed_ms", b"closed_ms", "command", b"command", "counted", b"counted", "dropped", b"dropped", "from_generation", b"from_generation", "generation", b"generation", "given", b"given", "instance_id", b"instance_id", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "members", b"members", "moved", b"moved", "moves", b"moves", "number", b"number", "parted", b"parted", "principal", b"principal", "reason", b"reason", "reassigned", b"reassigned", "reassigned_names", b"reassigned_names", "rule", b"rule", "wall_time_ms", b"wall_time_ms", "went", b"went"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "assigned_ms", b"assigned_ms", "at", b"at", "came", b"came", "changes", b"changes", "client_id", b"client_id", "closed_ms", b"closed_ms", "command", b"command", "counted", b"counted", "dropped", b"dropped", "from_generation", b"from_generation", "generation", b"generation", "given", b"given", "instance_id", b"instance_id", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "members", b"members", "moved", b"moved", "moves", b"moves", "number", b"number", "on_the_way", b"on_the_way", "parted", b"parted", "principal", b"principal", "reason", b"reason", "reassigned", b"reassigned", "reassigned_names", b"reassigned_names", "rule", b"rule", "wall_time_ms", b"wall_time_ms", "went", b"went"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

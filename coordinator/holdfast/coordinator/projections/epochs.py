@@ -2,11 +2,13 @@
 
 An epoch is told of as a rebalance is: it begins with the change that raised it, is over for the
 coordinator when there is a target for it (`closed_ms`), and for the group when everybody owns its
-part (`assigned_ms`). One that the next overtakes may have neither. Who came or went is recorded
-before the epoch that it raises, so a story without a number waits for that at the end of a history;
-whoever shows histories leaves such a one out. Most epochs follow in the same entry. Who comes by an
-expression that was not looked up yet waits longer, and is told of with the next epoch, whatever
-raises it. As bounded as rebalances are, and total.
+part (`assigned_ms`), whether or not they have all heard of it. So members that are on the way are
+counted: to look at all of them at each step would take long in a large group. One that the next
+overtakes may have neither time. Who came or went is recorded before the epoch that it raises, so a
+story without a number waits for that at the end of a history; whoever shows histories leaves such a
+one out. Most epochs follow in the same entry. Who comes by an expression that was not looked up yet
+waits longer, and is told of with the next epoch, whatever raises it. As bounded as rebalances are,
+and total.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from holdfast.coordinator.groups.usage import of_texts
 from holdfast.coordinator.model.consumer_events import EpochRaised, MemberSubscribed, TargetStored
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.membership import line_of
-from holdfast.coordinator.model.state import STABLE
 from holdfast.coordinator.projections.history import (
     REASON_BYTES_MAX,
     Parted,
@@ -67,7 +68,7 @@ def noted(
             history = _subscribed(_waiting(history, kind, before, record), event)
         case _:
             history = _went(history, kind, before, record)
-    return _converged(history, record, after)
+    return _converged(history, record, _more_on_the_way(kind, before, record.event, after))
 
 
 def _parts(history: History) -> tuple[History, History]:
@@ -121,6 +122,7 @@ def _raised(history: History, event: EpochRaised, rule: str) -> History:
         generation=event.epoch,
         reason=cut(event.cause, REASON_BYTES_MAX),
         rule=cut(rule),
+        on_the_way=previous.on_the_way if previous else 0,
         parted=fitting(islice(parted, PARTED_MAX), weight_of_parted, PARTED_BYTES_MAX),
     )
     return (*kept(tuple(older)), raised)
@@ -218,13 +220,27 @@ def _of_parted(parted: Iterable[Parted]) -> Iterator[tuple[TopicPartition, str]]
         yield from ((place, each.name) for place in partitions(each.assignment) or ())
 
 
-def _converged(history: History, record: Record, after: Group[Any]) -> History:
-    """Note that everybody owns its part of the newest target."""
+def _more_on_the_way(
+    kind: GroupType[Any], before: Group[Any], event: Event, after: Group[Any]
+) -> int:
+    """Return by how many members more are on the way after an event than before it."""
+    line = line_of(event)
+    touched = {*line.came(event), *line.went(event), *line.fenced(event), *line.named(event)}
+    if isinstance(event, TargetStored):
+        touched.update(each.member_id for each in event.targets)
+    were = sum(kind.move(before, each) is not None for each in touched)
+    return sum(kind.move(after, each) is not None for each in touched) - were
+
+
+def _converged(history: History, record: Record, more: int) -> History:
+    """Note that everybody owns its part of the newest target; `more`: are on the way to it now."""
     known, waiting = _parts(history)
-    last = known[-1] if known else None
-    if last is None or not last.closed_ms or last.assigned_ms or after.state != STABLE:
+    if not known:
         return history
-    return (*with_last(known, last._replace(assigned_ms=record.log_time_ms)), *waiting)
+    last = known[-1]._replace(on_the_way=max(0, known[-1].on_the_way + more))
+    if last.closed_ms and not last.assigned_ms and not last.on_the_way:
+        last = last._replace(assigned_ms=record.log_time_ms)
+    return history if last == known[-1] else (*with_last(known, last), *waiting)
 
 
 def is_told(event: Event) -> bool:

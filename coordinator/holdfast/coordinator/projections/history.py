@@ -112,6 +112,8 @@ class Rebalance(NamedTuple):
     """Whether the moves were counted."""
     parted: tuple[Parted, ...] = ()
     """Kept until the assignment is stored."""
+    on_the_way: int = 0
+    """Of an epoch: how many members do not own yet what they are to own."""
 
 
 History: TypeAlias = tuple[Rebalance, ...]

@@ -235,3 +235,36 @@ def test_who_was_heard_and_gave_nothing_up_is_told_by_its_rule(talk: Talk) -> No
             break
 
     assert (last(talk).changes, last(talk).rule) == ((Change("i-a", "expired"),), "M25")
+
+
+def test_who_need_not_move_and_has_not_heard_of_the_epoch_keeps_nobody_waiting(talk: Talk) -> None:
+    """K-O5: the time until everybody owned its part is not that of the slowest heartbeat."""
+    two(talk)
+    joins(talk, "c")
+    (giver,) = {each.before[-1] for each in last(talk).moves}
+    beats(talk, giver, *_owned(talk, giver))
+    talk.core.advance(4)
+    beats(talk, giver, *_owned(talk, giver))
+    assert last(talk).assigned_ms == 0
+    talk.core.advance(5)
+    beats(talk, "c")
+
+    assert (len(_owned(talk, "a", "b", "c")), talk.group.state) == (4, "Reconciling")
+    assert last(talk).assigned_ms == 1_009
+
+
+def test_an_epoch_is_over_though_a_process_has_stopped_before_it_heard_of_it(talk: Talk) -> None:
+    """K-N2: who is away for a while has what it is to have."""
+    two(talk)
+    talk.core.advance(2)
+    talk.send(TriggerRebalance(Caller(99, "ops"), GROUP, "a look"))
+    talk.told(talk.says("b", -2, instance_id="i-b"))
+    beats(talk, "a", *_owned(talk, "a"))
+
+    assert talk.group.state == "Reconciling"
+    assert (last(talk).closed_ms, last(talk).assigned_ms) == (1_002, 1_002)
+
+
+def _owned(talk: Talk, *names: str) -> list[str]:
+    held = [each for name in names for each in talk.member(name).owned]
+    return [f"t{number}" for each in held for number in each.partitions]

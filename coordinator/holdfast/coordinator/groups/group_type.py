@@ -215,7 +215,7 @@ class GroupType(Generic[D]):
     beside: tuple[Beside, ...] = ()
     """What has records of its own beside the members."""
     misplaced: Callable[[Group[Any], Any], Rejection] = _other_type
-    """Why one of `heartbeats` or `calls` is refused by a group of another type, which it gets."""
+    """Why a command that it decides is refused by a group of another type, which it gets."""
     install: Callable[[D, InstallRegexes | InstallTarget], None] = _nothing_to_install
     """Takes what the node has found, or computed, beside the group's work."""
     regex_users: Callable[[Group[Any]], Iterable[tuple[str, Principal]]] = _nobody_uses

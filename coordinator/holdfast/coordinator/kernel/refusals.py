@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.coordinator.cluster import requests
 from holdfast.coordinator.kernel import group_types
-from holdfast.coordinator.model.rejections import InconsistentGroupProtocol
 
 if TYPE_CHECKING:
+    from holdfast.coordinator.groups.draft import Draft
+    from holdfast.coordinator.groups.group_type import GroupType
     from holdfast.coordinator.model.commands import Asked, OneShot
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.coordinator.model.replies import Reply
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
 
 def misplaced(group: Group[Any], command: Asked) -> Reply:
     """Return the answer of a call that groups of this type do not know."""
-    kind = group_types.answering(command)
-    if kind is not None:
-        return kind.refused(command, kind.misplaced(group, command))
-    return of_call(command, InconsistentGroupProtocol(f"the group is of type {group.group_type!r}"))
+    kind = cast("GroupType[Draft]", group_types.for_command(None, command))
+    return of_call(command, kind.misplaced(group, command))
 
 
 def of_call(command: Asked, error: Rejection) -> Reply:

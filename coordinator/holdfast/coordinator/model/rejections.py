@@ -85,9 +85,11 @@ class InconsistentGroupProtocol:
 
 @dataclass(frozen=True, slots=True)
 class GroupMaxSizeReached:
-    """The group is full (K-I10, K-I11)."""
+    """The group is full (K-I10, K-I11, K-M8)."""
 
     group_size_max: int
+    setting: str = "group.max_size"
+    """What says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
     r.GroupMaxSizeReached: Coded(
         e.ERROR_CODE_GROUP_MAX_SIZE_REACHED,
         "the group already has {group_size_max} members. Let one leave, or let an operator raise "
-        "group.max_size",
+        "{setting}",
     ),
     r.GroupIdNotFound: Coded(
         e.ERROR_CODE_GROUP_ID_NOT_FOUND,

@@ -58,7 +58,9 @@ def no_room(
     if command.member_id in group.body.members or holder_of(group, command) is not None:
         return None
     most = settings.of(draft.state, draft.group_id).consumer.max_size
-    return GroupMaxSizeReached(most) if len(group.body.members) >= most else None
+    if len(group.body.members) < most:
+        return None
+    return GroupMaxSizeReached(most, "group.consumer_max_size")
 
 
 def holder_of(group: ConsumerGroup, command: ConsumerGroupHeartbeat | JoinGroup) -> Member | None:

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.coordinator.model.commands import Caller
+from holdfast.coordinator.kernel.queries import prepare_assignment
+from holdfast.coordinator.model.commands import Caller, JoinGroup
 from holdfast.coordinator.model.consumer_events import AssignmentRequested, MemberTarget
 from holdfast.coordinator.model.described import PreparedAssignment, PreparedMember
 from holdfast.coordinator.model.ids import TopicPartitions
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.rejections import (
+    GroupIdNotFound,
     InvalidRequest,
     NotChosen,
     StaleAssignment,
@@ -20,7 +23,7 @@ from holdfast.coordinator.model.rejections import (
 from holdfast.coordinator.model.replies import AssignedMetadata
 from unit.coordinator.cluster.test_requests import uuid7
 from unit.coordinator.consumer.client_side.computing_members import Computing, assignor
-from unit.coordinator.consumer.talk import parts
+from unit.coordinator.consumer.talk import GROUP, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +64,17 @@ def test_topics_are_listed_once_for_all_that_want_the_same(talk: Computing) -> N
     one, other, third = found.members
     assert one.topics is third.topics
     assert other.topics == ("t",)
+
+
+def test_a_classic_group_is_no_group_for_either_call() -> None:
+    """KIP-848: the group is looked at first; of another type, it is not there (K-M30)."""
+    made = Computing(t=4)
+    fields = (GROUP, "", "i1", 10_000, 10_000, "test", (Protocol("range", b""),), "m1")
+    made.send(JoinGroup(made.caller(), *fields))
+    assert made.group.group_type == "classic"
+    found = prepare_assignment(made.core.state, GROUP, "m1", 1, "")
+
+    assert found == made.hands_in("m1", (), epoch=1) == GroupIdNotFound(GROUP)
 
 
 def test_both_calls_are_checked_in_the_order_of_kip_848(talk: Computing) -> None:

@@ -344,6 +344,23 @@ def test_limits_of_principals_count_joins_and_leaves_and_no_other_heartbeat() ->
     asyncio.run(story())
 
 
+def test_m8_the_sentence_of_a_full_group_names_the_setting_of_this_protocol() -> None:
+    """K-M8: an operator who raises the classic one would change nothing."""
+
+    async def story() -> None:
+        async with served() as node:
+            with_topics(node)
+            change = SettingChange("group.consumer_max_size", "1")
+            node.replica.slip_in("", SettingsChanged("", (change,)))
+            await node.group.ConsumerGroupHeartbeat(join("a"))
+            refused = await node.group.ConsumerGroupHeartbeat(join("b"))
+
+            assert refused.error_code == e.ERROR_CODE_GROUP_MAX_SIZE_REACHED
+            assert "raise group.consumer_max_size" in refused.holdfast.message
+
+    asyncio.run(story())
+
+
 def test_s26_a_late_heartbeat_is_refused_and_a_repeated_one_answered_again() -> None:
     """Whether the one before was answered from memory or not."""
 

@@ -92,7 +92,7 @@ def test_what_the_classic_protocol_does_not_know_is_refused_there(
     ("name", "value"),
     [
         *(("topic_regex", value) for value in ("", 7, "x" * (REGEX_LENGTH_MAX + 1))),
-        *(("rack_id", value) for value in ("", 7, "x" * 256)),
+        *(("rack_id", value) for value in ("", 7, "x" * 250)),
         *(("server_assignor", value) for value in ("", 7, "a b")),
         *(("work_timeout_ms", value) for value in (0, -1, "1", True)),
         *(("absence_ms", value) for value in (0, -1, "1", True)),

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 DEFAULT_ASSIGNORS: Final[tuple[Assignor, ...]] = (StickyAssignor(), RangeAssignor())
 REGEX_LENGTH_MAX: Final = 1_000
-"""The service's bound."""
-RACK_LENGTH_MAX: Final = 255
+RACK_LENGTH_MAX: Final = 249
+"""The service's bounds."""
 _CLASSIC: Final = {
     "session_timeout_ms": "it is the group's there (group.consumer_session_timeout_ms)",
     "heartbeat_interval_ms": "it is the group's there (group.consumer_heartbeat_interval_ms)",

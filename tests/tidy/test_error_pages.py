@@ -13,6 +13,10 @@ import grpc
 import pytest
 
 from holdfast.client.errors import HoldfastError, from_code
+from holdfast.coordinator.consumer import validation as heartbeats
+from holdfast.coordinator.consumer.client_side import validation as assignors
+from holdfast.coordinator.consumer.targets.subscription import REGEXES_MAX
+from holdfast.coordinator.consumer.usage import MEMBER_IN_POOL
 from holdfast.server.translate.refusals import TABLE, Coded
 from holdfast.v1.errors_pb2 import ErrorCode
 from tidy.repository import ROOT, plant
@@ -103,6 +107,25 @@ def test_each_code_of_the_heartbeat_protocol_has_a_page_that_tells_what_the_clie
 
 def test_pages_name_only_what_exists() -> None:
     assert untrue(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        f"`member_id` | 1 to {heartbeats.ID_MAX} bytes",
+        f"classic protocol in such a group, at most {heartbeats.CLASSIC_ID_MAX} |",
+        f"`instance_id` | 1 to {heartbeats.ID_MAX} of",
+        f"`rack_id` | 1 to {heartbeats.ID_MAX} characters",
+        f"`subscribed_topic_regex` | {heartbeats.REGEX_LENGTH_MAX:,} characters; {REGEXES_MAX} ",
+        f"(`group.assignment_bytes_max` + {MEMBER_IN_POOL}) bytes",
+        f"| {assignors.ASSIGNORS_MAX} of different names of 1 to {assignors.NAME_BYTES_MAX} bytes;",
+        f"versions 0 to {assignors.VERSION_MAX} in order",
+        f"reason 0 to {assignors.REASON_MAX};",
+    ],
+)
+def test_the_page_of_fields_has_the_bounds_of_the_code(bound: str) -> None:
+    """S7: who reads the page need not try them."""
+    assert bound in (ROOT / ERRORS / "INVALID_REQUEST.md").read_text()
 
 
 @pytest.mark.parametrize(

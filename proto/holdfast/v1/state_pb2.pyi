@@ -686,6 +686,7 @@ class MemberState(_message.Message):
     ABANDONED_FIELD_NUMBER: _builtins.int
     REPLACED_REQUESTS_FIELD_NUMBER: _builtins.int
     PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REPLACED_LIFE_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -716,6 +717,8 @@ class MemberState(_message.Message):
     """What it held until its assignment was abandoned; until the next one."""
     principal: _builtins.str
     """Who it belongs to: the principal that joined; empty: it joined at level 1."""
+    replaced_life: _builtins.str
+    """The newest life of those that had its instance before it, in the heartbeat protocol (S12); empty: none told one."""
     @_builtins.property
     def protocols(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Protocol]:
         """What it can do, the most wanted first."""
@@ -744,10 +747,11 @@ class MemberState(_message.Message):
         abandoned: _builtins.bytes = ...,
         replaced_requests: _abc.Iterable[_builtins.str] | None = ...,
         principal: _builtins.str = ...,
+        replaced_life: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "instance_id", b"instance_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "abandoned", b"abandoned", "assignment", b"assignment", "client_host", b"client_host", "client_id", b"client_id", "granted_index", b"granted_index", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "predecessor_ms", b"predecessor_ms", "principal", b"principal", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "replaced_requests", b"replaced_requests", "request_id", b"request_id", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "abandoned", b"abandoned", "assignment", b"assignment", "client_host", b"client_host", "client_id", b"client_id", "granted_index", b"granted_index", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "predecessor_ms", b"predecessor_ms", "principal", b"principal", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "replaced_life", b"replaced_life", "replaced_requests", b"replaced_requests", "request_id", b"request_id", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
@@ -949,6 +953,7 @@ class ConsumerMemberState(_message.Message):
     UNHURRIED_UNTIL_MS_FIELD_NUMBER: _builtins.int
     ABSENCE_MS_FIELD_NUMBER: _builtins.int
     CLIENT_ASSIGNORS_FIELD_NUMBER: _builtins.int
+    REPLACED_LIFE_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -989,6 +994,8 @@ class ConsumerMemberState(_message.Message):
     """Until when, in log time, it may reckon with a longer rebalance timeout than it has (S11)."""
     absence_ms: _builtins.int
     """Of one that has stopped: for how long its place is kept, in milliseconds; 0: until its session ends."""
+    replaced_life: _builtins.str
+    """The newest life of those that had its instance before it (S12); empty: none told one."""
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The topics that it names, sorted."""
@@ -1042,10 +1049,11 @@ class ConsumerMemberState(_message.Message):
         unhurried_until_ms: _builtins.int = ...,
         absence_ms: _builtins.int = ...,
         client_assignors: _abc.Iterable[_extras_pb2.ClientAssignor] | None = ...,
+        replaced_life: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "classic", b"classic", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "absence_ms", b"absence_ms", "beat", b"beat", "classic", b"classic", "client_assignors", b"client_assignors", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "life", b"life", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms", "topics", b"topics", "unhurried_until_ms", b"unhurried_until_ms", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "absence_ms", b"absence_ms", "beat", b"beat", "classic", b"classic", "client_assignors", b"client_assignors", "client_host", b"client_host", "client_id", b"client_id", "epoch", b"epoch", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "life", b"life", "member_id", b"member_id", "owned", b"owned", "predecessor_ms", b"predecessor_ms", "previous_epoch", b"previous_epoch", "principal", b"principal", "rack_id", b"rack_id", "rebalance_timeout_ms", b"rebalance_timeout_ms", "regex", b"regex", "replaced_life", b"replaced_life", "replaced_requests", b"replaced_requests", "revoking", b"revoking", "server_assignor", b"server_assignor", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms", "topics", b"topics", "unhurried_until_ms", b"unhurried_until_ms", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

@@ -56,6 +56,23 @@ def the_oldest_life_has_the_place() -> Iterator[None]:
         yield
 
 
+@seeded(
+    "S12",
+    Scenario(
+        f"{TAKEOVER}test_s12_who_was_replaced_by_a_classic_process_does_not_take_the_place_back"
+    ),
+)
+def a_replaced_life_is_forgotten() -> Iterator[None]:
+    """A process whose successor tells no life takes its place back, by a join."""
+    compared: Any = takeover.may_take
+
+    def without_it(given: Any, command: Any, holder: Any) -> Any:
+        return compared(given, command, holder._replace(replaced_life=""))
+
+    with replaced(takeover, "may_take", without_it):
+        yield
+
+
 @seeded("S9", Scenario(f"{STATIC}test_s9_a_new_leader_keeps_the_place_in_full"))
 def a_new_leader_keeps_a_place_for_a_session_only() -> Iterator[None]:
     """A process that restarts for ten minutes, over a failover, comes back to nothing."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from holdfast.coordinator.model.ids import InstanceId, MemberId, Principal, RequestId
+from holdfast.coordinator.model.ids import InstanceId, Life, MemberId, Principal, RequestId
 from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.state import Group
 from holdfast.coordinator.structures.pmap import PMap
@@ -42,6 +42,9 @@ class Member(NamedTuple):
     """The last request ids of joins whose members this one has replaced (S14)."""
     principal: Principal = ""
     """The principal that joined, whose instance id it is; "" if it joined at level 1."""
+    replaced_life: Life = ""
+    """The newest life of those that had its instance before it, while the group was one of the
+    heartbeat protocol (S12); "": none told one."""
 
 
 class ClassicBody(NamedTuple):

@@ -276,6 +276,7 @@ def _replaced(group: ConsumerGroup, event: StaticMemberReplaced, record: Record)
         predecessor_ms=event.predecessor_ms,
         classic=_classic_of(event),
         replaced_requests=_replaced_requests(old),
+        replaced_life=max(old.life, old.replaced_life),
         life="",
         beat=0,
         unhurried_until_ms=0,

@@ -113,6 +113,8 @@ class Member(NamedTuple):
     """What it says in the classic protocol; None: it speaks the heartbeat protocol."""
     replaced_requests: tuple[RequestId, ...] = ()
     """The last request ids of classic joins whose members this one has replaced (S14)."""
+    replaced_life: Life = ""
+    """The newest life of those that had its instance before it (S12); "": none told one."""
     life: Life = ""
     """The life of its process (S26); "": it does not number its heartbeats."""
     beat: int = 0

@@ -84,6 +84,7 @@ def _to_consumer(old: ClassicMember, told: ConvertedMember, epoch: int) -> Consu
         principal=old.principal,
         classic=ClassicProfile(profile.session_timeout_ms, profile.protocols, old.request_id),
         replaced_requests=old.replaced_requests,
+        replaced_life=old.replaced_life,
     )
 
 
@@ -132,5 +133,6 @@ def to_classic(old: ConsumerMember, told: ConvertedMember, index: int) -> Classi
         predecessor_ms=old.predecessor_ms,
         released=old.released,
         replaced_requests=old.replaced_requests,
+        replaced_life=old.replaced_life,
         principal=old.principal,
     )

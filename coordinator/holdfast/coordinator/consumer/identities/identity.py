@@ -62,10 +62,10 @@ def check_epoch(
 
 
 def fenced(group: ConsumerGroup, instance_id: InstanceId) -> FencedInstanceId:
-    """Return the refusal of an older holder; it names the present one."""
+    """Return the refusal of an older holder; it names the present one, and what it is above."""
     holder = _holder(group, instance_id)
-    name = holder.profile.client_id
-    return FencedInstanceId(instance_id, holder.member_id, name, holder.since_ms, holder.life)
+    name, life = holder.profile.client_id, holder.life or holder.replaced_life
+    return FencedInstanceId(instance_id, holder.member_id, name, holder.since_ms, life)
 
 
 def unreleased(

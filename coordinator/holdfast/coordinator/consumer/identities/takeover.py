@@ -22,11 +22,14 @@ AFTER_SESSION: Final = "after_session"
 def may_take(draft: Draft, command: ConsumerGroupHeartbeat, holder: Member) -> Rejection | None:
     """Say why a caller may not take the place of a static member, or come back to its own.
 
-    A process of the classic protocol cannot say that it stops, so nobody waits for it (K-N13). Of
-    processes that tell their lives the newest one has the place, if the group's policy says so.
+    A process of the classic protocol cannot say that it stops, so nobody waits for it (K-N13); but
+    one that such a process has replaced does not come back. Of processes that tell their lives the
+    newest one has the place, if the group's policy says so.
     """
     group: ConsumerGroup = draft.group
     instance_id = str(holder.instance_id)
+    if command.beat and not holder.life and command.life <= holder.replaced_life:
+        return identity.fenced(group, instance_id)
     policy = settings.of(draft.state, draft.group_id).consumer.takeover
     comparable = bool(command.beat and holder.life)
     if comparable and command.life < holder.life and policy == NEWEST:

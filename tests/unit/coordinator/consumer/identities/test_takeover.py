@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.coordinator.model.access import DENY, administrator
-from holdfast.coordinator.model.commands import AlterAcls, Caller
+from holdfast.coordinator.model.commands import AlterAcls, Caller, JoinGroup
 from holdfast.coordinator.model.events import StaticMemberReplaced
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     InstanceForbidden,
     UnreleasedInstanceId,
 )
-from unit.coordinator.consumer.talk import Talk, parts
+from unit.coordinator.consumer.talk import GROUP, Talk, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,3 +157,61 @@ def test_lives_outlast_a_failover(talk: Talk) -> None:
 
     assert isinstance(joins(talk, "late", FIRST).error, FencedInstanceId)
     assert joins(talk, "new", THIRD).error is None
+
+
+# --- the newer process speaks the classic protocol, and tells no life ---
+
+
+def joins_classic(talk: Talk, name: str) -> None:
+    """A process of the classic protocol takes the place."""
+    protocols = (Protocol("range", b"subscription", ("t",)),)
+    fields = (GROUP, "", "i", 30_000, 60_000, "consumer", protocols, name)
+    talk.send(JoinGroup(talk.caller(), *fields))
+    assert talk.group.body.instances["i"] == name
+
+
+@pytest.fixture(params=["classic", "mixed"])
+def replaced(request: pytest.FixtureRequest, talk: Talk) -> Talk:
+    """`old` was replaced by `twin`; its group has become classic by that, or has not."""
+    if request.param == "mixed":
+        talk.told(talk.joins("other", "t", life=FIRST, beat=1))
+    joins_classic(talk, "twin")
+    assert talk.group.group_type == ("classic" if request.param == "classic" else "consumer")
+    return talk
+
+
+@pytest.mark.parametrize("life", [FIRST, SECOND])
+def test_s12_who_was_replaced_by_a_classic_process_does_not_take_the_place_back(
+    life: str, replaced: Talk
+) -> None:
+    """Its join comes again, or it joins anew since its epoch is gone: the process is the older one.
+
+    The classic one tells no life. But it has replaced one of the life that was told, so every
+    process of that life or an older one came before it.
+    """
+    before = replaced.group
+    error = joins(replaced, "old", life, beat=9).error
+
+    assert isinstance(error, FencedInstanceId)
+    assert (error.holder, error.holder_life) == ("twin", SECOND)
+    assert replaced.group == before
+
+
+def test_a_newer_process_takes_the_place_of_a_classic_one(replaced: Talk) -> None:
+    """K-N13: who speaks the classic protocol cannot say that it stops, so nobody waits for it."""
+    assert joins(replaced, "new", THIRD).error is None
+    assert joins(replaced, "bare", "").error is not None
+
+
+def test_n13_who_tells_no_life_takes_the_place_of_a_classic_process(replaced: Talk) -> None:
+    """As in Kafka."""
+    assert joins(replaced, "bare", "").error is None
+
+
+def test_the_life_that_was_replaced_outlasts_processes_that_tell_none(replaced: Talk) -> None:
+    """Also a failover: it is on the log."""
+    joins_classic(replaced, "third")
+    joins(replaced, "bare", "")
+    replaced.core.fail_over()
+
+    assert isinstance(joins(replaced, "old", SECOND, beat=9).error, FencedInstanceId)

@@ -1,5 +1,7 @@
 """S21: at each start a child process reads and checks every record of journal and state.
 
+It also looks whether the pages of their files are what a write takes them for.
+
 LMDB maps its file: if the file is too short for a page, reading the page kills the process with
 SIGBUS. So a child reads, and its death is a verdict, too: damage. As a program,
 `python -m holdfast.storage.directory.check DIR` prints the verdict as JSON; exit code 0 sound,
@@ -17,7 +19,8 @@ from pathlib import Path
 
 import lmdb
 
-from holdfast.storage.disk.environment import error_code, open_environment, reading
+from holdfast.storage.disk.environment import DATA_FILE, error_code, open_environment, reading
+from holdfast.storage.disk.pages import fault_of_pages
 from holdfast.storage.errors import DirectoryRefused, JournalDamaged, Refusal, StateDamaged
 from holdfast.storage.journal.journal import JournalImage
 from holdfast.storage.journal.journal_reader import INABILITY, read_journal
@@ -80,6 +83,7 @@ def walk_directory(path: Path) -> Verdict:
             cluster_id, node_id = image.identity.cluster_id, image.identity.node_id
             forming = image.identity.stage == "forming"
         applied = _walk_state(path / STATE_FOLDER)
+        _walk_pages(path)
     except (JournalDamaged, StateDamaged) as damage:
         return Verdict(sound=False, reason=damage.damage, cluster_id=cluster_id, node_id=node_id)
     except DirectoryRefused as refused:
@@ -103,6 +107,14 @@ def _walk_state(path: Path) -> int | None:
             raise DirectoryRefused(path, Refusal.UNUSABLE, str(error)) from error
         raise StateDamaged(path, str(error)) from error
     return None if meta is None else meta.index
+
+
+def _walk_pages(path: Path) -> None:
+    """Check what only a write uses, which would spoil records: unused pages, and free room."""
+    if fault := fault_of_pages(path / JOURNAL_FOLDER / DATA_FILE):
+        raise JournalDamaged(path / JOURNAL_FOLDER, None, fault)
+    if fault := fault_of_pages(path / STATE_FOLDER / DATA_FILE):
+        raise StateDamaged(path / STATE_FOLDER, fault)
 
 
 def _death(number: signal.Signals) -> Verdict:

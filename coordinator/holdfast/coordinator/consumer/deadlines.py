@@ -37,7 +37,7 @@ def fired(draft: Draft, command: DeadlineFired) -> None:
 
 def _classic_overdue(draft: Draft, member: Member, kind: str) -> None:
     """Take out a member of the classic protocol that did not rejoin, or sync, in time (K-Q10)."""
-    if kind == SYNC or recall.must_rejoin(draft.group, member):
+    if kind == SYNC or recall.must_rejoin(draft, member):
         leave.expire(draft, member.member_id, kind, "Q10")
 
 

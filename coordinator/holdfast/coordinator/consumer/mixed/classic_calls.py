@@ -69,7 +69,7 @@ def _heartbeat(draft: Draft, command: Heartbeat) -> None:
         error = IllegalGeneration(command.generation, member.epoch)
         draft.answer(command.caller.call, HeartbeatReply(error))
         return
-    rejoin = recall.must_rejoin(group, member)
+    rejoin = recall.must_rejoin(draft, member)
     recall.tell(draft, member, rejoin=rejoin)
     reply = HeartbeatReply(RebalanceInProgress() if rejoin else None, told.grant(draft, member))
     draft.answer(command.caller.call, reply)
@@ -120,7 +120,7 @@ def _refusal_of_sync(draft: Draft, command: SyncGroup) -> Rejection | None:
     if (command.protocol_type, command.protocol_name) != told.protocol(member):
         current = ", ".join(map(repr, told.protocol(member)))
         return InconsistentGroupProtocol(f"the member has protocol type and name {current}")
-    if group.generation > member.epoch and member.state != UNREVOKED:
+    if member.state != UNREVOKED and recall.is_behind(draft, member):
         recall.tell(draft, member, rejoin=True)
         return RebalanceInProgress()
     return None

@@ -8,16 +8,27 @@ from __future__ import annotations
 
 from holdfast.coordinator.consumer import holdings, sessions
 from holdfast.coordinator.consumer.state import UNRELEASED, UNREVOKED, ConsumerGroup, Member
+from holdfast.coordinator.consumer.targets import target
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.volatile import REBALANCE, DeadlineKey
 
 
-def must_rejoin(group: ConsumerGroup, member: Member) -> bool:
+def must_rejoin(draft: Draft, member: Member) -> bool:
     """Return whether a join would take a member further: only joins do."""
-    if member.epoch < group.generation or member.state == UNREVOKED:
+    if member.state == UNREVOKED or is_behind(draft, member):
         return True
-    return member.state == UNRELEASED and _all_free(group, member)
+    return member.state == UNRELEASED and _all_free(draft.group, member)
+
+
+def is_behind(draft: Draft, member: Member) -> bool:
+    """Return whether there is a later target than the member's, or its join would bring one.
+
+    That the group epoch is later is not enough: the target may be on its way, or not be due yet.
+    Then a join brings nothing, and who is told to join by its answer would do so without a pause.
+    """
+    group: ConsumerGroup = draft.group
+    return member.epoch < group.body.assignment_epoch or target.is_due(draft)
 
 
 def _all_free(group: ConsumerGroup, member: Member) -> bool:

@@ -36,6 +36,7 @@ class Carriers:
         self._by_group: dict[GroupId, dict[MemberId, Carrier]] = defaultdict(dict)
         self._by_carrier: dict[Carrier, dict[GroupId, dict[MemberId, None]]] = {}
         self._awaited: dict[tuple[GroupId, MemberId], Callable[[], None]] = {}
+        self._reached: Callable[[GroupId], None] = _told_nobody
 
     @property
     def carried(self) -> int:
@@ -59,6 +60,7 @@ class Carriers:
         `brings`: it is one of the heartbeat protocol, which brings what its group waits for.
         """
         known = self._by_group[group_id]
+        is_first = not known
         before = known.get(member_id)
         if before is not carrier:
             if before is not None:
@@ -66,6 +68,8 @@ class Carriers:
             known[member_id] = carrier
             held = self._by_carrier.setdefault(carrier, {})
             held.setdefault(group_id, {})[member_id] = None
+            if is_first:
+                self._reached(group_id)
         if brings and self._awaited and (heard := self._awaited.get((group_id, member_id))):
             heard()
 
@@ -101,6 +105,10 @@ class Carriers:
         if known is not None and member_id in known:
             known[member_id] = known.pop(member_id)
 
+    def when_reached(self, reached: Callable[[GroupId], None]) -> None:
+        """Have `reached` called when a group of which nobody was carried has a member that is."""
+        self._reached = reached
+
     def await_heartbeat(
         self, group_id: GroupId, member_id: MemberId, heard: Callable[[], None]
     ) -> None:
@@ -118,3 +126,7 @@ class Carriers:
             del held[group_id]
         if not held:
             del self._by_carrier[carrier]
+
+
+def _told_nobody(_group_id: GroupId) -> None:
+    """Nobody has asked to be told."""

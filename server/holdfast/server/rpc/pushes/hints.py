@@ -111,11 +111,38 @@ class Hints:
             self._one_by_one.end(group.group_id)
             self._tell(group, chosen[-1:])
         elif any(map(_may_await, events)):
-            due_ms = type_of(group).target_due_ms(self._state(), group)
-            if due_ms is not None:
-                left_ms = due_ms - self._log_time_ms()
-                after_ms = left_ms + 1 if left_ms > 0 else 0  # never a fraction too early
-                self._one_by_one.begin(group.group_id, after_ms / 1000)
+            self.await_target(group.group_id)
+
+    def await_target(self, group_id: GroupId) -> None:
+        """Have one member beat once a target is due, if the group waits for one."""
+        after_s = self._due_in_s(group_id)
+        if after_s is not None:
+            self._one_by_one.begin(group_id, after_s)
+
+    def reached(self, group_id: GroupId) -> None:
+        """Look whether a group waits for a target that is not due, since a member can be asked now.
+
+        That member is about to be heard; a target that is due comes with its heartbeat.
+        """
+        if self._due_in_s(group_id):
+            self.await_target(group_id)
+
+    def pause_changed(self) -> None:
+        """Reckon anew when the targets are due for which groups wait."""
+        for group_id in self._carriers.groups:
+            after_s = self._due_in_s(group_id)
+            if after_s is not None:
+                self._one_by_one.end(group_id)
+                self._one_by_one.begin(group_id, after_s)
+
+    def _due_in_s(self, group_id: GroupId) -> float | None:
+        """Return in how many seconds a heartbeat brings a target; None: none is waited for."""
+        group = self._state().groups.get(group_id)
+        due_ms = None if group is None else type_of(group).target_due_ms(self._state(), group)
+        if due_ms is None:
+            return None
+        left_ms = due_ms - self._log_time_ms()
+        return (left_ms + 1) / 1000 if left_ms > 0 else 0.0  # never a fraction too early
 
     def topics_changed(self, names: frozenset[TopicName]) -> None:
         """Have one member look in each group that may subscribe to one of these topics."""

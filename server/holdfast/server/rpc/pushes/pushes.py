@@ -7,12 +7,13 @@ heartbeat protocol is to beat now, `carriers` on which stream a member is reache
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
     PartitionsAdded,
+    SettingsChanged,
     TopicsCreated,
     TopicsDeleted,
 )
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     Refusal = Callable[[g.HeartbeatRequest, Callable[[], str]], object | None]
     """Refuses a heartbeat that a principal may not send, else returns None."""
 
+_PAUSE: Final = "group.consumer_assignment_interval_ms"
+"""The setting that keeps the targets of a group from coming one after another (K-P15)."""
+
 
 class Pushes:
     """Pushes to the members that open streams carry."""
@@ -56,8 +60,23 @@ class Pushes:
         )
 
     def listen(self) -> None:
-        """Subscribe to the replica."""
-        self._replica.subscribe(on_applied=self.on_applied, on_not_leading=self._hints.stop)
+        """Subscribe to the replica, and to what streams carry."""
+        self._carriers.when_reached(self._reached)
+        self._replica.subscribe(
+            on_leading=self.on_leading,
+            on_not_leading=self._hints.stop,
+            on_applied=self.on_applied,
+        )
+
+    def on_leading(self, term: int) -> None:
+        """Ask for the targets that groups wait for, and that the leader before was to ask for."""
+        del term
+        for group_id in self._carriers.groups:
+            self._hints.await_target(group_id)
+
+    def _reached(self, group_id: GroupId) -> None:
+        if self._replica.leading_term:
+            self._hints.reached(group_id)
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Push what these records mean to the members that they concern."""
@@ -85,6 +104,8 @@ class Pushes:
         topics = frozenset(_topics(record.event for record in records if not record.group_id))
         if topics:
             self._hints.topics_changed(topics)
+        if any(_is_of_pause(record.event) for record in records):
+            self._hints.pause_changed()
 
     def _push(self, group_id: GroupId, pushes: Sequence[g.HeartbeatPush]) -> None:
         """Queue each push on the stream that carries its member."""
@@ -129,3 +150,8 @@ def _topics(events: Iterable[Event]) -> Iterable[TopicName]:
             yield from (each.name for each in event.topics)
         elif isinstance(event, TopicsDeleted):
             yield from event.names
+
+
+def _is_of_pause(event: Event) -> bool:
+    """Return whether an event changes how long groups wait for their next target."""
+    return isinstance(event, SettingsChanged) and any(each.key == _PAUSE for each in event.changes)

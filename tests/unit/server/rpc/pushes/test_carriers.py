@@ -59,3 +59,18 @@ def test_who_waits_for_a_heartbeat_hears_of_one_that_brings_a_target_and_of_no_o
     carriers.carry(one, "g", "a", brings=True)
 
     assert heard == ["a"]
+
+
+def test_a_group_is_told_of_when_it_has_a_member_again_that_can_be_asked() -> None:
+    """Not for each member: a group may have ten thousand, which come together."""
+    carriers, one, other, reached = Carriers(), Reader(), Reader(), []
+    carriers.when_reached(lambda group_id: reached.append((group_id, dict(carriers.of(group_id)))))
+    carriers.carry(one, "g", "a")
+    carriers.carry(other, "g", "a")
+    carriers.carry(other, "g", "b")
+    carriers.carry(one, "h", "c")
+    assert reached == [("g", {"a": one}), ("h", {"c": one})]
+    carriers.close(other)
+    carriers.carry(one, "g", "b")
+
+    assert reached[2:] == [("g", {"b": one})]

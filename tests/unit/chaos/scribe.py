@@ -346,8 +346,8 @@ def topic(size: int, name: str = "t") -> e.TopicsCreated:
     return e.TopicsCreated((e.TopicSize(name, size),))
 
 
-def setting(key: str, value: str) -> e.SettingsChanged:
-    """A setting of the cluster is changed."""
+def setting(key: str, value: str | None) -> e.SettingsChanged:
+    """A setting of the cluster is changed; None: to its default."""
     return e.SettingsChanged("", (e.SettingChange(key, value),))
 
 

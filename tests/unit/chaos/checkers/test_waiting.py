@@ -61,6 +61,40 @@ def test_inv_17_child_processes_have_their_time_if_small_groups_are_computed_the
     assert "for a target of its epoch" in whats(s.judged("I17"))
 
 
+def test_inv_17_a_target_may_be_put_off_by_the_setting_and_no_longer() -> None:
+    """K-P15: two targets of a group are not closer to each other than that."""
+    s, _ = settled()
+    pause_ms = SESSION_MS * 4
+    s.entry(setting("group.consumer_assignment_interval_ms", str(pause_ms)), group="")
+    heard(s, SESSION_MS)
+    s.entry(raised(3, "asked"))
+    heard(s, pause_ms)
+    assert s.judged("I17").violations == []
+
+    heard(s, SESSION_MS * 3)
+
+    assert "for a target of its epoch" in whats(s.judged("I17"))
+
+
+def test_inv_17_a_pause_that_is_taken_back_counts_for_what_began_to_wait_with_it() -> None:
+    """K-P15: the heartbeat that finds the target due may have come just before."""
+    s, _ = settled()
+    pause_ms = SESSION_MS * 4
+    s.entry(setting("group.consumer_assignment_interval_ms", str(pause_ms)), group="")
+    heard(s, SESSION_MS)
+    s.entry(raised(3, "asked"))
+    s.entry(setting("group.consumer_assignment_interval_ms", None), group="")
+    heard(s, pause_ms)
+    assert s.judged("I17").violations == []
+
+    s.entry(target(3, {"a": [0, 1], "b.1": [2, 3]}))
+    s.entry(advanced("a", 3), advanced("b.1", 3))
+    s.entry(raised(4, "asked"))
+    heard(s, SESSION_MS * 2)
+
+    assert "for a target of its epoch" in whats(s.judged("I17"))
+
+
 def test_inv_17_a_free_partition_that_nobody_takes_is_found() -> None:
     s, _ = settled()
     heard(s, SESSION_MS)

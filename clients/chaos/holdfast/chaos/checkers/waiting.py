@@ -7,9 +7,9 @@ heartbeat of its own (K-Q9, K-Q10). A partition that a target gives to a member 
 holder is asked within a session, and it takes it within one, once it has given up what is asked of
 itself (K-O5). A raised epoch has its target within a session, since the next heartbeat computes it,
 or has a member compute it: then that hands one in, or another is chosen, within its rebalance
-timeout (KIP-848). Topics that have changed are found within a session (K-M27), and a member that
-has only to be heard is. Where child processes compute the targets of small groups, too, they have
-their time.
+timeout (KIP-848); after the pause between two targets that the settings have (K-P15). Topics that
+have changed are found within a session (K-M27), and a member that has only to be heard is. Where
+child processes compute the targets of small groups, too, they have their time.
 Whoever is not heard for a session is taken out (INV-12), so a group with members that want
 partitions becomes Stable. That epochs are in order, INV-3 looks at.
 """
@@ -25,6 +25,7 @@ from holdfast.chaos.evidence.calls import calls_of
 from holdfast.chaos.evidence.heartbeat_group import RELEASED, HeartbeatGroup, Partition
 from holdfast.chaos.evidence.log_view import NOTHING, View, fold, records_of, seconds
 from holdfast.chaos.evidence.sessions import Told, session_us, sessions_told
+from holdfast.chaos.evidence.settings import Settings
 from holdfast.chaos.evidence.tenures import (
     LAG_US,
     Span,
@@ -44,6 +45,7 @@ GRACE_US: Final = 2_000_000
 CHILDREN_US: Final = 20_000_000
 """What a node waits for children that compute a target: ten seconds for each of two (ADR 51)."""
 _BESIDE: Final = "group.consumer_inline_work"
+_PAUSE: Final = "group.consumer_assignment_interval_ms"
 
 What: TypeAlias = tuple[str, str, Partition]
 """What is waited for, by whom, and which partition; the last two may be empty."""
@@ -128,10 +130,10 @@ def _waits(records: Iterable[Recorded], told: Told, end_us: int) -> Iterator[Wai
     topics = Topics()
     groups: dict[str, View] = {}
     raised: dict[str, Sizes] = {}
-    beside = False
+    settings = Settings()
     for record in records:
         topics.follow(record)
-        beside = beside or _sends_to_children(record)
+        settings.follow(record)
         if record.group:
             groups[record.group] = fold(groups.get(record.group, NOTHING), record)
         if record.kind == "EpochRaised":
@@ -139,8 +141,8 @@ def _waits(records: Iterable[Recorded], told: Told, end_us: int) -> Iterator[Wai
         for group in [record.group] if record.group else list(groups):
             view, open_now = groups[group], waiting[group]
             now = _open(group, view, told, _Sizes(raised.get(group, {}), topics.sizes))
-            if beside and _TARGET in now:
-                now[_TARGET] += CHILDREN_US
+            if _TARGET in now:
+                now[_TARGET] += _put_off_us(settings, group)
             for what in [each for each in open_now if each not in now]:
                 yield open_now.pop(what)._replace(until_us=record.at_us)
             for what, most_us in now.items():
@@ -150,10 +152,13 @@ def _waits(records: Iterable[Recorded], told: Told, end_us: int) -> Iterator[Wai
         yield from open_now.values()
 
 
-def _sends_to_children(record: Recorded) -> bool:
-    """Return whether targets of small groups are computed by child processes from here on."""
-    name = {"ClusterFormed": "settings", "SettingsChanged": "changes"}.get(record.kind, "")
-    return any(each["key"] == _BESIDE for each in record.fields[name]) if name else False
+def _put_off_us(settings: Settings, group: str) -> int:
+    """Return how much longer than a heartbeat the settings let a target take.
+
+    The last one may be a while ago, or child processes compute all of them, however small.
+    """
+    pause_us = int(settings.of(_PAUSE, group) or 0) * 1_000
+    return pause_us + (CHILDREN_US if settings.of(_BESIDE, group) is not None else 0)
 
 
 class _Sizes(NamedTuple):

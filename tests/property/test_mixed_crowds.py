@@ -10,6 +10,12 @@ from property.mixed_crowd import Crowd
 
 PARTITIONS, STEPS = 6, 60
 SEEDS = range(60)
+WAITS: dict[str, dict[str, str]] = {
+    "at once": {},
+    "late": {"group.consumer.inline.work": "0"},
+    "put off": {"group.consumer.assignment.interval.ms": "1000"},
+}
+"""When a target comes to a group that needs one: settings by their Kafka names."""
 
 
 def seeds() -> list[int]:
@@ -17,13 +23,12 @@ def seeds() -> list[int]:
     return [int(chosen)] if chosen else list(SEEDS)
 
 
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("comes", WAITS)
 @pytest.mark.parametrize("seed", seeds())
-def test_no_partition_has_two_owners_and_in_the_end_each_has_one(seed: int, *, late: bool) -> None:
-    """K-M20: also if each target comes later than the calls that need it."""
+def test_no_partition_has_two_owners_and_in_the_end_each_has_one(seed: int, comes: str) -> None:
+    """K-M20, K-P15: also if each target comes later than the calls that need it."""
     print(f"again: SEED={seed} ./dev test property -- -k test_mixed_crowds")
-    config = {"group.consumer.inline.work": "0"} if late else {}
-    session = InProcess(config, {"t": PARTITIONS})
+    session = InProcess(WAITS[comes], {"t": PARTITIONS})
     session.core.compute_ms = LATE_MS
     crowd = Crowd(seed, session, PARTITIONS)
     for _ in range(STEPS):

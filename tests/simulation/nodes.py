@@ -64,10 +64,21 @@ SETTINGS: Final = (
 )
 BESIDE: Final = SettingChange("group.consumer_inline_work", "0")
 """Child processes compute the targets of groups of the heartbeat protocol."""
+PAUSE: Final = "group.consumer_assignment_interval_ms"
 SNAPSHOT_S: Final = (4.0, 12.0)
 """How often a node takes a snapshot, beside those that the faults ask for."""
 RESTART_US: Final = (300_000, 2_000_000)
 """After how long whoever supervises a node starts it again when it has ended by itself."""
+
+
+def settings_with(*, beside: bool, pause_ms: int) -> tuple[SettingChange, ...]:
+    """What a cluster begins with. `beside`: its nodes compute no target themselves.
+
+    `pause_ms`: how far two targets of a group are apart at least.
+    """
+    computed = (BESIDE,) if beside else ()
+    apart = (SettingChange(PAUSE, str(pause_ms)),) if pause_ms else ()
+    return (*SETTINGS, *computed, *apart)
 
 
 def address_of(name: str) -> str:
@@ -117,15 +128,15 @@ class SimNode:
         file: Sequence[str],
         *,
         newest: bool,
-        beside: bool = False,
+        settings: Sequence[SettingChange] = SETTINGS,
     ) -> None:
         """`file`: the nodes that its file names, itself among them.
 
-        `newest`: this world begins at the newest level. `beside`: it computes no target itself.
+        `newest`: this world begins at the newest level. `settings`: what the cluster begins with.
         """
         self.name, self.random, self._newest = name, random, newest
         self._file = tuple(file)
-        self._settings = (*SETTINGS, BESIDE) if beside else SETTINGS
+        self._settings = tuple(settings)
         self._schedule, self._peers, self.watcher = schedule, peers, watcher
         self.clock = Clock(schedule)
         self.disk = self._new_disk()

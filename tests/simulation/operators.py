@@ -19,7 +19,8 @@ from holdfast.v1 import admin_pb2, extras_pb2, log_pb2, offset_pb2
 from holdfast.v1.log_pb2_grpc import LogServiceStub
 from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
 from simulation.channel import SimChannel
-from simulation.nodes import ADDRESSES
+from simulation.nodes import ADDRESSES, PAUSE
+from simulation.populations import PAUSES_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 ENDPOINTS: Final = tuple(ADDRESSES.values())
 CALL_MS: Final = 3_000
+PACED_S: Final = (2.0, 8.0)
+"""After so long a setting is changed again."""
 SCRATCH_CALLS: Final = 24
 SCRATCH_S: Final = 0.01
 """So many calls in so short a time: some wait behind a batch, others come when it goes on."""
@@ -114,6 +117,33 @@ class Operator:
             await (admin.create_topics({name: 1}) if creates else admin.delete_topics(name))
         except HoldfastError:
             return
+
+
+class Pacer:
+    """Changes how far two targets of a group are apart at least, or of all that have no own."""
+
+    def __init__(self, process: Process, groups: Sequence[str]) -> None:
+        self._random, self._groups = process.random, groups
+        self.active = True
+        process.start(self._life())
+
+    async def _life(self) -> None:
+        admin = Admin(ENDPOINTS, client_id="pacer", timeout_ms=CALL_MS)
+        while True:
+            await asyncio.sleep(self._random.uniform(*PACED_S))
+            if not self.active:
+                return
+            try:
+                await admin._change(self._drawn(), admin_pb2.AlterSettingsResponse)
+            except HoldfastError:
+                continue
+
+    def _drawn(self) -> admin_pb2.AlterSettingsRequest:
+        """A value, or none of its own again."""
+        value = self._random.choice((None, "0", *map(str, PAUSES_MS)))
+        setting = admin_pb2.SettingToAlter(name=PAUSE, value=value)
+        group_id = self._random.choice((None, *self._groups))
+        return admin_pb2.AlterSettingsRequest(settings=[setting], group_id=group_id)
 
 
 class Upgrader:

@@ -21,7 +21,7 @@ from holdfast.chaos.history.jsonl import line_of
 from simulation import faults as planning
 from simulation import node_rules
 from simulation.pinned import pinned
-from simulation.populations import drawn, has_heartbeats
+from simulation.populations import drawn, has_heartbeats, pause_ms
 from simulation.schedule import US
 from simulation.versions import exchanges, is_mixed
 from simulation.world import Shape, World
@@ -90,9 +90,10 @@ def run_seed(
 
 
 def shape_of(seed: int) -> Shape:
-    """The world of a seed: its groups, and in some, nodes of two versions."""
+    """The world of a seed: its groups, and in some, nodes of two versions, or targets apart."""
     mixed = is_mixed(seed)
-    return BUSY._replace(mixed=mixed, kinds=drawn(seed, mixed_versions=mixed))
+    kinds = drawn(seed, mixed_versions=mixed)
+    return BUSY._replace(mixed=mixed, kinds=kinds, pause_ms=0 if mixed else pause_ms(seed, kinds))
 
 
 def planned(seed: int, shape: Shape) -> list[Planned]:

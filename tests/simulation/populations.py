@@ -42,6 +42,10 @@ GROUPS: Final = 3
 ASSIGNORS: Final = ("", "", "uniform", "range")
 BESIDE: Final = 0.3
 """How likely it is that targets are computed beside the work of the nodes."""
+PAUSES_MS: Final = (500, 1_500, 3_000)
+"""The least times between two targets of a group, where there are any (K-P15)."""
+PAUSED: Final = 0.4
+"""How likely it is that there are."""
 
 
 def drawn(seed: int, *, mixed_versions: bool) -> tuple[str, ...]:
@@ -61,6 +65,16 @@ def computes_beside(seed: int, kinds: Sequence[str]) -> bool:
     """
     whole = bool({STATIC, DYNAMIC} & set(kinds))
     return whole and Random(f"{seed} beside").random() < BESIDE
+
+
+def pause_ms(seed: int, kinds: Sequence[str]) -> int:
+    """Draw the time between two targets of each of a seed's groups at first; 0: none.
+
+    An operator changes it then, now and then. Groups of both protocols wait for targets, too.
+    """
+    random = Random(f"{seed} pause")
+    paused = has_heartbeats(kinds) and random.random() < PAUSED
+    return random.choice(PAUSES_MS) if paused else 0
 
 
 def has_heartbeats(kinds: Sequence[str]) -> bool:

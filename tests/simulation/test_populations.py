@@ -13,11 +13,13 @@ from simulation.populations import (
     KINDS,
     MIXED,
     OF_OLDER,
+    PAUSES_MS,
     STATIC,
     Population,
     computes_beside,
     drawn,
     has_heartbeats,
+    pause_ms,
 )
 from simulation.schedule import US
 
@@ -80,3 +82,14 @@ def test_in_some_seeds_targets_are_computed_beside_and_only_where_some_are_compu
     assert len(SEEDS) / 10 < len(beside) < len(SEEDS) / 2
     assert all({STATIC, DYNAMIC} & set(found[seed]) for seed in beside)
     assert not computes_beside(beside[0], (CLASSIC, COOPERATIVE, MIXED))
+
+
+def test_in_some_seeds_targets_are_apart_and_only_where_some_are_computed() -> None:
+    """K-P15: a target that is put off meets joins, departures and failovers."""
+    found = {seed: drawn(seed, mixed_versions=False) for seed in SEEDS}
+    paused = [seed for seed, kinds in found.items() if pause_ms(seed, kinds)]
+
+    assert len(SEEDS) / 5 < len(paused) < len(SEEDS) / 2
+    assert {pause_ms(seed, found[seed]) for seed in paused} == set(PAUSES_MS)
+    assert any(MIXED in found[seed] for seed in paused)
+    assert not pause_ms(paused[0], (CLASSIC, COOPERATIVE))

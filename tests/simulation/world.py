@@ -18,8 +18,8 @@ from simulation.faults import CHANGES, changes_nodes
 from simulation.members import MemberPlan
 from simulation.nemesis import Nemesis
 from simulation.node_changes import Arrival, NodeChanges
-from simulation.nodes import MACHINES, NAMES, SimNode, address_of
-from simulation.operators import LogWatcher, OffsetReader, Operator, Upgrader
+from simulation.nodes import MACHINES, NAMES, SimNode, address_of, settings_with
+from simulation.operators import LogWatcher, OffsetReader, Operator, Pacer, Upgrader
 from simulation.peers import Peers
 from simulation.populations import Population, computes_beside, drawn, has_heartbeats
 from simulation.process import Clock, Process, running
@@ -54,7 +54,8 @@ class Shape(NamedTuple):
     """How large a world is. `fault_s`: when faults may happen, in seconds from the beginning.
 
     `kinds`: of its groups (populations.py); none: as the seed draws them. `mixed`: its nodes are of
-    two versions at first, and an operator wants the upgrade's end.
+    two versions at first, and an operator wants the upgrade's end. `pause_ms`: how far two targets
+    of a group are apart at first, at least; if there is such a time, an operator changes it.
     """
 
     kinds: tuple[str, ...] = ()
@@ -62,6 +63,7 @@ class Shape(NamedTuple):
     fault_s: tuple[float, float] = (4.0, 54.0)
     busy: bool = True
     mixed: bool = False
+    pause_ms: int = 0
 
 
 class World:
@@ -105,7 +107,9 @@ class World:
         node = SimNode(
             *(name, self.schedule, self._peers, self.recorder, chance, file),
             newest=newest,
-            beside=computes_beside(self.seed, self.shape.kinds),
+            settings=settings_with(
+                beside=computes_beside(self.seed, self.shape.kinds), pause_ms=self.shape.pause_ms
+            ),
         )
         self.nodes[name] = node
         return node
@@ -165,6 +169,7 @@ class World:
             node.installed = builds.get(node.name)
             node.start(bootstrap=True)
         self.operator: Operator | None = None
+        self.pacer: Pacer | None = None
         if self.shape.busy:
             self._populate()
         self.nemesis = Nemesis(self, faults)
@@ -179,6 +184,8 @@ class World:
                 name = f"{group}-{number}"
                 self.crowd.add(name, self._plan_of(group, topic, name, population, number))
         self.operator = Operator(self._outsider("operator"), topics, groups, self.crowd.removable)
+        if self.shape.pause_ms:
+            self.pacer = Pacer(self._outsider("pacer"), groups)
         OffsetReader(self._outsider("offset-reader"), self, groups, topics)
         LogWatcher(self._outsider("watcher-all"), self, self.recorder, "")
         LogWatcher(self._outsider("watcher-one"), self, self.recorder, groups[0])
@@ -280,8 +287,9 @@ class World:
                 node.process.resume()
             node.start()
         self.crowd.calm_down()
-        if self.operator is not None:
-            self.operator.active = False
+        for asker in (self.operator, self.pacer):
+            if asker is not None:
+                asker.active = False
 
     def _look(self) -> None:
         if self.is_whole:

@@ -113,6 +113,52 @@ def test_a_rebalance_that_begins_while_on_revoked_runs_waits_for_it() -> None:
     assert driver.is_waiting(JOIN)
 
 
+def test_t6_a_heartbeat_that_overtakes_the_sync_does_not_begin_another_join() -> None:
+    """K-O3: in a group of both protocols the sync says what is to be given up.
+
+    Until the member has joined without that, its heartbeats ask for a join; one that is sent before
+    that answer would claim it again.
+    """
+    driver = stable(0, 1)
+    driver.next_heartbeat(REBALANCE_IN_PROGRESS)
+    driver.joined(generation=1, protocol="cooperative-sticky")
+    driver.advance(0)
+    driver.heartbeat(REBALANCE_IN_PROGRESS)
+    assert not driver.is_waiting(JOIN)
+    assert driver.is_waiting(SYNC)
+    driver.synced(0, token=7)
+    let_go(driver)
+
+    assert claim_of(driver.waiting(JOIN)[1]) == partitions(0)
+
+
+def test_t6_who_was_told_to_join_before_its_sync_asks_again_once_that_is_answered() -> None:
+    """Not an interval later: others may wait for what the answer did not take away."""
+    driver = stable(0, 1)
+    driver.next_heartbeat(REBALANCE_IN_PROGRESS)
+    driver.joined(generation=2, protocol="cooperative-sticky")
+    driver.advance(0)
+    driver.heartbeat(REBALANCE_IN_PROGRESS)
+    driver.synced(0, 1)
+    driver.advance(0)
+    driver.heartbeat(REBALANCE_IN_PROGRESS)
+
+    assert driver.is_waiting(JOIN)
+
+
+def test_t6_who_is_told_to_join_again_and_again_waits_for_its_sync_no_more() -> None:
+    """The group rebalances, and what has become of the sync nobody knows."""
+    driver = stable(0, 1)
+    driver.next_heartbeat(REBALANCE_IN_PROGRESS)
+    driver.joined(generation=2, protocol="cooperative-sticky")
+    driver.advance(0)
+    driver.heartbeat(REBALANCE_IN_PROGRESS)
+    driver.next_heartbeat(REBALANCE_IN_PROGRESS)
+
+    assert driver.is_waiting(JOIN)
+    assert not driver.is_waiting(SYNC)
+
+
 def test_a_process_that_was_started_again_joins_for_what_its_predecessor_claimed() -> None:
     """Else nobody would free it: the new process holds nothing and has claimed nothing."""
     driver = Driver(cooperative(instance_id="i-1"))
@@ -344,4 +390,6 @@ def test_t6_a_commit_that_is_refused_before_the_sync_is_answered_begins_no_other
     assert not driver.is_waiting(JOIN)
     driver.advance(0)
     driver.heartbeat(REBALANCE_IN_PROGRESS)
-    assert driver.is_waiting(JOIN), "a heartbeat that says so means the next round"
+    assert not driver.is_waiting(JOIN), "its answer may have overtaken that of the sync"
+    driver.next_heartbeat(REBALANCE_IN_PROGRESS)
+    assert driver.is_waiting(JOIN), "a later heartbeat that says so means the next round"

@@ -30,6 +30,8 @@ class Joining:
         self.identity = Identity()
         self.reason = "a new process"
         self.resend_at_ms: int | None = None
+        self.is_recalled = False
+        """Whether a heartbeat has asked for another join while the sync was not answered."""
         self._settings = settings
         self._ids = ids
         self._calls = calls
@@ -73,6 +75,7 @@ class Joining:
     def joined(self, response: group_pb2.JoinGroupResponse) -> None:
         """Take the identity of a generation that the group has us in."""
         self.identity = Identity(response.member_id, response.generation_id, response.protocol_name)
+        self.is_recalled = False
 
     def send_sync(
         self, assignments: Sequence[group_pb2.SyncGroupRequestAssignment], now_ms: int

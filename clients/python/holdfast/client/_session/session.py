@@ -289,6 +289,8 @@ class Session(Membership):
         must_rejoin = self._joining.take_assignment(assignment)
         self.ownership.assigned(grant, assignment.partitions, sent.sent_ms)
         self.phase = Phase.STABLE
+        if self._joining.is_recalled:
+            self._timing.heartbeat_at_ms = now_ms  # ask whether it still is
         self._group_leadership.assignment_received(assignment.counts, now_ms)
         if self.ownership.surplus or must_rejoin:
             self._revoke_and_join(self.ownership.surplus, "others wait for its partitions", now_ms)
@@ -305,6 +307,17 @@ class Session(Membership):
             self.ownership.confirmed(sent.sent_ms, identity.generation)
         elif response.error_code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS:
             self.ownership.lease.accepted(sent.sent_ms)
-            self._rebalance("the group rebalances", now_ms)
+            self._told_to_join(now_ms)
         else:
             self._membership_refused(response.error_code, response.holdfast, now_ms)
+
+    def _told_to_join(self, now_ms: int) -> None:
+        """T-6: join again, unless the answer to a sync may only have been overtaken.
+
+        A heartbeat is sent with each sync. If its answer is the first, that of the sync says what
+        to do: join, too, or what to give up before that. Who joins instead claims all of it.
+        """
+        if self._calls.pending(Kind.SYNC) and not self._joining.is_recalled:
+            self._joining.is_recalled = True
+        else:
+            self._rebalance("the group rebalances", now_ms)

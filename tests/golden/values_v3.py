@@ -95,7 +95,9 @@ EVENTS: Final[tuple[Event, ...]] = (
     InstanceReleased("i-1", "m-1", beat=301, absence_ms=600_000),
     EpochRaised(epoch=7, cause="removed", digest=bytes(range(16)), predecessor_ms=45_000),
     RegexResolved(regex="foo-.*", topics=("foo-1", "foo-2"), newest_index=17),
-    AssignmentRequested(member_id="m-1", epoch=7, assignor="own", late="m-2"),
+    AssignmentRequested(
+        member_id="m-1", epoch=7, assignor="own", late="m-2", problem="out of memory"
+    ),
     TargetStored(
         epoch=7,
         assignor="own",

@@ -122,29 +122,45 @@ class Crowd:
         end_ms = self.now_ms + by_ms
         while self.due_ms is not None and self.due_ms <= end_ms:
             self.now_ms, self.due_ms = self.due_ms, None
-            name, able = self.shared()
-            if name and self.chosen:
-                tardy = self.chosen
-                others = [each for each in able if each != tardy] or able
-                best = self._best(others)
-                self.late = [*(each for each in self.late if each != tardy), tardy]
-                self._choose(best, name)
+            self._relieve()
         self.now_ms = end_ms
+
+    def _relieve(self) -> None:
+        """Ask another one, if there is one; who was relieved is asked last."""
+        name, able = self.shared()
+        if name and self.chosen:
+            tardy = self.chosen
+            others = [each for each in able if each != tardy] or able
+            best = self._best(others)
+            self.late = [*(each for each in self.late if each != tardy), tardy]
+            self._choose(best, name)
 
     def fails_over(self) -> None:
         """A new leader gives the chosen one its whole time."""
         if self.chosen:
             self.due_ms = self.now_ms + max(self.timeouts[self.chosen], HEARTBEAT_MS)
 
-    def installs(self, who: str, epoch: int, *, true: bool) -> str:
-        """Somebody hands a target in; the refusal, "": it is taken."""
+    def fails(self, who: str, epoch: int) -> str:
+        """Somebody says that it makes no target; the refusal, "": another one is asked."""
+        error = self._refusal(who, epoch or self.epoch)
+        if not error:
+            self.due_ms = None
+            self._relieve()
+        return error
+
+    def _refusal(self, who: str, epoch: int) -> str:
         name, _ = self.shared()
         if who != self.chosen or not name or name != self.assignor:
             return "NotChosen"
-        if epoch < self.epoch:
-            return "StaleAssignment"
-        if epoch > self.epoch or not true:
-            return "InvalidRequest"
+        if epoch == self.epoch:
+            return ""
+        return "StaleAssignment" if epoch < self.epoch else "InvalidRequest"
+
+    def installs(self, who: str, epoch: int, *, true: bool) -> str:
+        """Somebody hands a target in; the refusal, "": it is taken."""
+        error = self._refusal(who, epoch)
+        if error or not true:
+            return error or "InvalidRequest"
         self.target, self.chosen, self.due_ms = self.epoch, "", None
         self.late = [each for each in self.late if each != who]
         return ""

@@ -113,8 +113,17 @@ class Walk:
         if not who:
             return
         epoch = crowd.epoch + self.random.choice((0, 0, 0, 0, -1, 1))
+        if self.random.random() < 0.2:
+            self._fail(who, self.random.choice((0, epoch)))
+            return
         true = self.random.random() < 0.8
         self._hand_in(who, epoch, true=true)
+
+    def _fail(self, who: str, epoch: int) -> None:
+        error = self.core.fails(who, at=epoch)
+        found = "" if error is None else type(error).__name__
+        assert found == self.crowd.fails(who, epoch)
+        self.seen[found or "failed"] += 1
 
     def _hand_in(self, who: str, epoch: int, *, true: bool) -> None:
         targets = self._targets()
@@ -184,5 +193,13 @@ def test_walks_come_to_every_answer() -> None:
             walk.step()
         seen.update(walk.seen)
 
-    wanted = ("asked", "relieved", "taken", "NotChosen", "StaleAssignment", "InvalidRequest")
+    wanted = (
+        "asked",
+        "relieved",
+        "failed",
+        "taken",
+        "NotChosen",
+        "StaleAssignment",
+        "InvalidRequest",
+    )
     assert min(seen[each] for each in wanted) >= 10, seen

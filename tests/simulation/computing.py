@@ -2,8 +2,8 @@
 
 It stands between a member's client and the wire: it says with each heartbeat which assignor the
 member can run, and looks in the answers whether it should compute. Most do so at once. Some are
-late, some never come, some hand in what is of the past, and some hand in what is not true. When the
-faults are over, all do what they should.
+late, some never come, some hand in what is of the past, some hand in what is not true, and some say
+that they make nothing. When the faults are over, all do what they should.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 NAME: Final = "simulated"
 PROMPT, LATE, NEVER, STALE, LYING = "prompt", "late", "never", "stale", "lying"
-MOODS: Final = (*(PROMPT,) * 6, LATE, NEVER, STALE, LYING)
+FAILING: Final = "failing"
+MOODS: Final = (*(PROMPT,) * 6, LATE, NEVER, STALE, LYING, FAILING)
 ANEW: Final = 0.02
 """How many heartbeats ask for another target, by a new reason."""
 SOON_S: Final = (0.01, 0.4)
@@ -114,6 +115,9 @@ class Assigner:
         self._process.loop.call_later(after_s, self._install, line, mood, found)
 
     def _install(self, line: Line, mood: str, found: g.PrepareAssignmentResponse) -> None:
+        if mood == FAILING:
+            self._fail(line, found)
+            return
         request = g.InstallAssignmentRequest(
             group_id=self._group,
             member_id=self._member_id,
@@ -132,6 +136,21 @@ class Assigner:
                 raise AssertionError(f"a {mood} member's target was taken: {request}")
 
         self._ask(line, "InstallAssignment", request, installed)
+
+    def _fail(self, line: Line, found: g.PrepareAssignmentResponse) -> None:
+        """Say that there is no target, sometimes as one that has got no picture."""
+        epoch = self._random.choice((found.group_epoch, 0))
+        request = g.InstallAssignmentRequest(
+            group_id=self._group,
+            member_id=self._member_id,
+            member_epoch=self._epoch,
+            failure=g.AssignmentFailure(error_message="it failed", group_epoch=epoch),
+        )
+
+        def heard(_raw: bytes) -> None:
+            self._busy_until_s = -1.0
+
+        self._ask(line, "InstallAssignment", request, heard)
 
     def _ask(
         self, line: Line, method: str, request: Message, answered: Callable[[bytes], None]

@@ -9,6 +9,7 @@
     … [client=own[:1-3[:2[:meta[:reason]]]]]    of join and beat: the assignors that it can run
     prepare a [epoch=2]        asks for what its assignor needs
     install a group=3 a=t0,t1 b=t2[:meta[@2]] [epoch=2] [request=r]    hands a target in
+    fail a [group=3] why=text      says that it makes no target; without `group`, got no picture
     commit a t0=7 [epoch=2]
     remove …    advance …    fail-over    set …    sweep     as in the other stories
     show                       the group, its members, and the owner of each partition
@@ -145,6 +146,15 @@ class HeartbeatTeller(Teller):
         caller = self._caller(name, "install", request)
         return self._tell(
             self.core.submit(InstallAssignment(caller, GROUP, name, epoch, group, targets))
+        )
+
+    def _fail(self, name: str, options: dict[str, str]) -> list[str]:
+        epoch = int(options.get("epoch", self._epochs.get(name, 0)))
+        group, caller = int(options.get("group", 0)), self._caller(name, "fail")
+        return self._tell(
+            self.core.submit(
+                InstallAssignment(caller, GROUP, name, epoch, group, (), options["why"])
+            )
         )
 
     def _commit(self, name: str, options: dict[str, str]) -> list[str]:

@@ -9,7 +9,7 @@ from stories.heartbeat_language import HeartbeatTeller
 from stories.language import Teller
 
 STORIES = sorted(Path(__file__).parent.rglob("*.txt"))
-STORIES_MIN = 44
+STORIES_MIN = 45
 
 
 def teller_of(path: Path) -> Teller:

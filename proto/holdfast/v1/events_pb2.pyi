@@ -1868,6 +1868,7 @@ class AssignmentRequested(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     ASSIGNOR_FIELD_NUMBER: _builtins.int
     LATE_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Who was chosen."""
     epoch: _builtins.int
@@ -1875,7 +1876,9 @@ class AssignmentRequested(_message.Message):
     assignor: _builtins.str
     """The assignor."""
     late: _builtins.str
-    """The member that was chosen before and has not installed a target in time; empty: none."""
+    """The member that was chosen before and has not installed a target in time, or has said that it makes none; empty: none."""
+    problem: _builtins.str
+    """Why that one makes none, in its own words, up to 256 characters; empty: its time was over."""
     def __init__(
         self,
         *,
@@ -1883,10 +1886,11 @@ class AssignmentRequested(_message.Message):
         epoch: _builtins.int = ...,
         assignor: _builtins.str = ...,
         late: _builtins.str = ...,
+        problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "epoch", b"epoch", "late", b"late", "member_id", b"member_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "epoch", b"epoch", "late", b"late", "member_id", b"member_id", "problem", b"problem"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

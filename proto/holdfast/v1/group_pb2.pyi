@@ -868,6 +868,38 @@ class InstallAssignmentRequestMember(_message.Message):
 Global___InstallAssignmentRequestMember: _TypeAlias = InstallAssignmentRequestMember  # noqa: Y015
 
 @_typing.final
+class AssignmentFailure(_message.Message):
+    """Why there is no target."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
+    GROUP_EPOCH_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """UNKNOWN_SERVER_ERROR: the assignor has failed, or has made nothing that could be handed in; any other: so the service
+    has answered PrepareAssignment or InstallAssignment.
+    """
+    error_message: _builtins.str
+    """For people: the log, and so whoever reads it, is told the first 256 characters."""
+    group_epoch: _builtins.int
+    """The group epoch that PrepareAssignment has told; 0: it told none."""
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        error_message: _builtins.str = ...,
+        group_epoch: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "error_message", b"error_message", "group_epoch", b"group_epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AssignmentFailure: _TypeAlias = AssignmentFailure  # noqa: Y015
+
+@_typing.final
 class InstallAssignmentRequest(_message.Message):
     """Hands in a target. Of KIP-848, where it is called ConsumerGroupInstallAssignment."""
 
@@ -878,6 +910,7 @@ class InstallAssignmentRequest(_message.Message):
     MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
     GROUP_EPOCH_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     """The group."""
@@ -892,6 +925,12 @@ class InstallAssignmentRequest(_message.Message):
         """What members are to own. One that is not named is to own nothing."""
 
     @_builtins.property
+    def failure(self) -> Global___AssignmentFailure:
+        """Set: the member makes no target, and another one is to be asked at once. `group_epoch` and `members` are left out, so
+        that a service which does not know this field refuses the request.
+        """
+
+    @_builtins.property
     def holdfast(self) -> _extras_pb2.RequestExtras:
         """Holdfast's own part: `request_id`, by which a repetition is answered as the first one was."""
 
@@ -903,11 +942,12 @@ class InstallAssignmentRequest(_message.Message):
         member_epoch: _builtins.int = ...,
         group_epoch: _builtins.int = ...,
         members: _abc.Iterable[Global___InstallAssignmentRequestMember] | None = ...,
+        failure: Global___AssignmentFailure | None = ...,
         holdfast: _extras_pb2.RequestExtras | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "holdfast", b"holdfast"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_epoch", b"group_epoch", "group_id", b"group_id", "holdfast", b"holdfast", "member_epoch", b"member_epoch", "member_id", b"member_id", "members", b"members"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure", "group_epoch", b"group_epoch", "group_id", b"group_id", "holdfast", b"holdfast", "member_epoch", b"member_epoch", "member_id", b"member_id", "members", b"members"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -923,7 +963,7 @@ class InstallAssignmentResponse(_message.Message):
     ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     error_code: _errors_pb2.ErrorCode.ValueType
-    """NONE: it is in force. In this order: GROUP_ID_NOT_FOUND; UNKNOWN_MEMBER_ID: no such member; STALE_MEMBER_EPOCH: of
+    """NONE: it is in force, or the failure is taken note of. In this order: GROUP_ID_NOT_FOUND; UNKNOWN_MEMBER_ID: no such member; STALE_MEMBER_EPOCH: of
     another epoch; UNKNOWN_MEMBER_ID: the member is not the chosen one (any more); STALE_MEMBER_EPOCH: the group has
     changed since, prepare again if the next heartbeat still asks for it; INVALID_REQUEST: a stranger, a member named
     twice, a topic that a member does not subscribe to, a partition that is not there or is named twice, a version that

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHOICE = "tests/unit/coordinator/consumer/client_side/test_choice.py::"
+FAILING = "tests/unit/coordinator/consumer/client_side/test_choice_failing.py::"
 INSTALLING = "tests/unit/coordinator/consumer/client_side/test_installing.py::"
 
 
@@ -39,7 +40,20 @@ def a_stale_install_is_accepted() -> Iterator[None]:
 @seeded("I16", Scenario(f"{CHOICE}test_who_is_late_is_not_fenced_and_m25_still_fences"))
 def a_chosen_member_is_never_relieved() -> Iterator[None]:
     """A member whose assignor hangs keeps its group without a target for ever."""
-    with replaced(choice, "relieve", lambda _draft: None):
+    with replaced(choice, "relieve", lambda _draft, _problem="": None):
+        yield
+
+
+@seeded("I16", Scenario(f"{FAILING}test_another_is_asked_at_once_and_the_log_says_why"))
+def a_member_that_makes_no_target_stays_chosen() -> Iterator[None]:
+    """A group waits five minutes for each process of a bad release, one after the other."""
+    relieve: Any = choice.relieve
+
+    def by_time_alone(draft: Any, problem: str = "") -> None:
+        if not problem:
+            relieve(draft)
+
+    with replaced(choice, "relieve", by_time_alone):
         yield
 
 

@@ -128,7 +128,7 @@ class ConsumerGroupHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class InstallAssignment:
-    """The chosen member hands in the target that its assignor has computed (KIP-848)."""
+    """The chosen member hands in its assignor's target, or says that there is none (KIP-848)."""
 
     caller: Caller
     group_id: GroupId
@@ -138,6 +138,8 @@ class InstallAssignment:
     """The group epoch that it answers."""
     targets: tuple[MemberTarget, ...]
     """As it was sent: a member, or a partition of a topic, may be there twice."""
+    problem: str = ""
+    """Why it makes no target (ADR 58); "": it does. `epoch` 0 with it: it was told none."""
 
 
 class LeavingMember(NamedTuple):

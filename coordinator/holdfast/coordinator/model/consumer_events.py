@@ -98,7 +98,10 @@ class AssignmentRequested:
     """The group epoch for which it was chosen."""
     assignor: str
     late: MemberId = ""
-    """The member that was chosen before and has not installed a target in time; "": none."""
+    """The member that was chosen before and has not installed a target in time, or has said that it
+    makes none; "": none."""
+    problem: str = ""
+    """Why that one makes none, in its own words, cut; "": its time was over."""
 
 
 @dataclass(frozen=True, slots=True)

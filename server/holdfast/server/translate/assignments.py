@@ -8,6 +8,7 @@ from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.consumer_events import MemberTarget
 from holdfast.coordinator.model.ids import TopicPartitions
 from holdfast.coordinator.model.member_profile import ClientAssignor
+from holdfast.coordinator.model.text import readable
 from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of
@@ -116,14 +117,20 @@ def install(
     request: g.InstallAssignmentRequest, caller: c.Caller, said: tuple[MemberTarget, ...]
 ) -> c.InstallAssignment:
     """Translate InstallAssignment to its command."""
+    member_id = limits.text("member_id", request.member_id)
+    if request.HasField("failure"):
+        epoch, said, problem = request.failure.group_epoch, (), _problem(request.failure)
+    else:
+        epoch, problem = request.group_epoch, ""
     return c.InstallAssignment(
-        caller,
-        request.group_id,
-        limits.text("member_id", request.member_id),
-        request.member_epoch,
-        request.group_epoch,
-        said,
+        caller, request.group_id, member_id, request.member_epoch, epoch, said, problem
     )
+
+
+def _problem(failure: g.AssignmentFailure) -> str:
+    """Return why there is no target, on one line: the member's words, or its code."""
+    words = readable(failure.error_message[: limits.TEXT_MAX])
+    return words or f"it tells no reason but the code {failure.error_code}"
 
 
 def installed(reply: replies.DoneReply) -> g.InstallAssignmentResponse:

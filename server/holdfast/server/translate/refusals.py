@@ -181,8 +181,8 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
     r.NotChosen: Coded(
         e.ERROR_CODE_UNKNOWN_MEMBER_ID,
         "member {member_id!r} is in the group, but not the one to compute its target: that is "
-        "{chosen!r}, if anybody. A target came meanwhile, or this member took too long. Go on with "
-        "heartbeats; an answer says should_compute if it is asked again",
+        "{chosen!r}, if anybody. A target came meanwhile, or this member took too long, or failed. "
+        "Go on with heartbeats; an answer says should_compute if it is asked again",
     ),
     r.StaleAssignment: Coded(
         e.ERROR_CODE_STALE_MEMBER_EPOCH,

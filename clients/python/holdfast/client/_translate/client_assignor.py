@@ -60,8 +60,8 @@ class ClientAssignor(ABC):
     """Computes the target of a group in one of its members: `Member(client_assignors=[...])`.
 
     It is used while all members of the group have one of this name, with a version in common. The
-    service chooses the member that computes, and another one if that has not handed in a target
-    within its rebalance timeout. Attributes may be the class's or the object's;
+    service chooses the member that computes, and another one if that fails, or has not handed in a
+    target within its rebalance timeout. Attributes may be the class's or the object's;
     `Member.update_assignors` tells the group when they have changed.
     """
 
@@ -86,7 +86,8 @@ class ClientAssignor(ABC):
         A plain function runs in a thread of its own, a coroutine function in the event loop, one
         at a time in a member. Heartbeats go on, and what it computes is dropped if it is overtaken.
         One that raises, or makes what is no target, costs only time: the members keep what they
-        have, the logger tells it, and it is called again, or that of another member.
+        have, the logger tells it, and the group's log, and that of another member is called, or
+        this one again.
         """
 
     def on_assignment(  # noqa: B027 - an assignor that tells members nothing hears nothing

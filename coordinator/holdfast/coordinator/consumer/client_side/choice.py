@@ -3,7 +3,8 @@
 The choice is on the log, so a failover changes nothing of it. The member that speaks is chosen if
 it can do it: it lives, and its answer tells it at once. Who was too late before is asked last. A
 chosen member that does not install a target within its rebalance timeout is not fenced: another is
-chosen. It stays the chosen one when the group changes meanwhile.
+chosen, and so at once if it says that it makes none. It stays the chosen one when the group changes
+meanwhile.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from holdfast.coordinator.model.volatile import COMPUTE, DeadlineKey
 RULE: Final = "KIP-848"
 """Kafka never built this: its text is the rule."""
 _KEY: Final = DeadlineKey(COMPUTE)
+PROBLEM_MAX: Final = 256
+"""So many characters of why a member makes no target go on the log (S7)."""
 
 
 def is_asked(group: ConsumerGroup) -> bool:
@@ -51,10 +54,11 @@ def ask(draft: Draft, speaker: MemberId) -> bool:
     return True
 
 
-def relieve(draft: Draft) -> None:
+def relieve(draft: Draft, problem: str = "") -> None:
     """Choose another member, since the chosen one has not installed a target in time.
 
-    If nobody can compute one any more, the next heartbeat has the service compute it.
+    `problem`: why it makes none, if it has said so. If nobody can compute one any more, the next
+    heartbeat has the service compute it.
     """
     group: ConsumerGroup = draft.group
     asked, shared = group.body.asked, negotiation.shared(group.body)
@@ -63,7 +67,8 @@ def relieve(draft: Draft) -> None:
     late = asked.member_id
     others = shared._replace(able=shared.able - {late}) if len(shared.able) > 1 else shared
     chosen = _chosen(group.body._replace(asked=None), others, "")
-    draft.emit(AssignmentRequested(chosen, group.generation, shared.name, late), RULE)
+    told = AssignmentRequested(chosen, group.generation, shared.name, late, problem[:PROBLEM_MAX])
+    draft.emit(told, RULE)
     arm(draft)
 
 

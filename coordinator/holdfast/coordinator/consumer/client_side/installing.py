@@ -2,6 +2,7 @@
 
 The checks of both calls have KIP-848's order: the group, the member, its epoch, the choice. Then a
 target is looked at like one of a stranger, and ends in the command of those that the node computes.
+A member that makes none says so, and is relieved (ADR 58).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import usage
-from holdfast.coordinator.consumer.client_side import negotiation
+from holdfast.coordinator.consumer.client_side import choice, negotiation
 from holdfast.coordinator.consumer.client_side.negotiation import Shared
 from holdfast.coordinator.consumer.identities import identity
 from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup
@@ -101,7 +102,7 @@ def _prepared(
 
 
 def install(draft: Draft, command: InstallAssignment) -> DoneReply:
-    """Store the target of the chosen member, or say why not."""
+    """Store the target of the chosen member, or ask another one; or say why not."""
     group: ConsumerGroup | None = draft.found
     if group is None:
         return DoneReply(GroupIdNotFound(command.group_id))
@@ -114,11 +115,12 @@ def install(draft: Draft, command: InstallAssignment) -> DoneReply:
 def _install(draft: Draft, command: InstallAssignment) -> Rejection | None:
     epochs.raise_for(draft, Change())  # nobody may have looked at the topics since
     group: ConsumerGroup = draft.group
-    if command.epoch < group.generation:
-        return StaleAssignment(command.epoch, group.generation)
-    if command.epoch > group.generation:
-        problem = f"the group is at {group.generation}, which PrepareAssignment tells"
-        return InvalidRequest("group_epoch", problem)
+    error = _of_another_epoch(group, command)
+    if error is not None:
+        return error
+    if command.problem:
+        choice.relieve(draft, command.problem)
+        return None
     asked, problem = group.body.asked, _problem(draft, group.body, command.targets)
     if problem and asked is not None and asked.overtaken:
         return StaleAssignment(command.epoch, group.generation)
@@ -129,6 +131,18 @@ def _install(draft: Draft, command: InstallAssignment) -> Rejection | None:
         command.group_id, command.epoch, assignor, command.targets, command.member_id
     )
     computing.accept(draft, target)
+    return None
+
+
+def _of_another_epoch(group: ConsumerGroup, command: InstallAssignment) -> Rejection | None:
+    """Say what is wrong with the group epoch; who got no picture of the group knows of none."""
+    if command.problem and not command.epoch:
+        return None
+    if command.epoch < group.generation:
+        return StaleAssignment(command.epoch, group.generation)
+    if command.epoch > group.generation:
+        problem = f"the group is at {group.generation}, which PrepareAssignment tells"
+        return InvalidRequest("group_epoch", problem)
     return None
 
 

@@ -103,6 +103,11 @@ class ComputingDriver(Driver):
         self.session.not_computed(compute.number, AssignmentFailed("it raised"), self.now)
         self.take()
 
+    def fails(self, compute: Compute) -> None:
+        """It raises, and the group has heard of that."""
+        self.raised(compute)
+        self.other(group_pb2.InstallAssignmentResponse())
+
     # --- looks -----------------------------------------------------------------------------------
 
     def call(self, kind: type[RequestT]) -> RequestT:

@@ -338,7 +338,7 @@ def test_a_refusal_that_somebody_must_see_is_told_and_ends_nothing(
 def test_an_assignor_that_fails_is_told_and_tried_again_after_longer_and_longer_pauses() -> None:
     """A loop without a pause would cost as much as it logs."""
     driver = ComputingDriver()
-    driver.raised(driver.computes())
+    driver.fails(driver.computes())
     began: list[int] = []
     for _ in range(12):
         driver.next_beat()
@@ -346,7 +346,7 @@ def test_an_assignor_that_fails_is_told_and_tried_again_after_longer_and_longer_
         if driver.others:
             began.append(driver.now)
             driver.prepares()
-            driver.raised(driver.computing)
+            driver.fails(driver.computing)
     pauses = [later - sooner for sooner, later in pairwise(began)]
     assert pauses == [2 * PAUSE_FIRST_MS, 4 * PAUSE_FIRST_MS]
     assert len(driver.failures) == 1 + len(began)
@@ -355,13 +355,13 @@ def test_an_assignor_that_fails_is_told_and_tried_again_after_longer_and_longer_
 
 def test_a_target_that_is_taken_ends_the_pauses() -> None:
     driver = ComputingDriver()
-    driver.raised(driver.computes())
+    driver.fails(driver.computes())
     for fails in (False, True):
         driver.advance(PAUSE_FIRST_MS)
         driver.asks()
         driver.prepares()
         if fails:
-            driver.raised(driver.computing)
+            driver.fails(driver.computing)
         else:
             driver.made(driver.computing)
             driver.other(InstallAssignmentResponse(error_code=NONE))

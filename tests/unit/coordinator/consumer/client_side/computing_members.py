@@ -66,6 +66,23 @@ class Computing(Talk):
         assert isinstance(reply, DoneReply)
         return reply.error
 
+    def fails(
+        self,
+        member_id: str,
+        problem: str = "it raised",
+        *,
+        epoch: int | None = None,
+        at: int = 0,
+        caller: Caller | None = None,
+    ) -> Rejection | None:
+        """Say that there is no target; `at`: the group epoch of the picture, 0: it got none."""
+        known = self.member(member_id).epoch if epoch is None else epoch
+        caller = caller or self.caller()
+        self.send(InstallAssignment(caller, GROUP, member_id, known, at, (), problem))
+        reply = self.core.answers[caller.call]
+        assert isinstance(reply, DoneReply)
+        return reply.error
+
     @property
     def chosen(self) -> str:
         """Who is to compute; "": nobody."""

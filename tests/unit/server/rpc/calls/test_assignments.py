@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from holdfast.coordinator.consumer.client_side.choice import PROBLEM_MAX
 from holdfast.coordinator.model.access import DENY, GROUP, MEMBER, READER, TOPIC, Acl
+from holdfast.coordinator.model.consumer_events import AssignmentRequested
 from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged
 from holdfast.server.config.node_config import ANONYMOUS
 from holdfast.v1 import admin_pb2 as a
@@ -147,6 +149,60 @@ def test_a_repeated_request_is_answered_as_the_first_one_was() -> None:
             again = await node.group.InstallAssignment(request)
 
             assert first.error_code == again.error_code == e.ERROR_CODE_NONE
+
+    asyncio.run(story())
+
+
+def failing(**told: Any) -> g.InstallAssignmentRequest:  # noqa: ANN401 - a field of it
+    failure = g.AssignmentFailure(**{"group_epoch": 3, **told})
+    return g.InstallAssignmentRequest(group_id="g", member_id="m1", member_epoch=1, failure=failure)
+
+
+def problems(node: Served) -> list[str]:
+    """What the log says of those that made no target."""
+    events = [record.event for record in node.replica.records]
+    return [each.problem for each in events if isinstance(each, AssignmentRequested) and each.late]
+
+
+def test_adr58_who_makes_no_target_is_relieved_at_once() -> None:
+    """Another is asked; the log has the reason on one line, or at least the code."""
+
+    async def story() -> None:
+        async with served() as node:
+            await joined(node)
+            words = failing(error_message="it\nfailed\0")
+            first = await node.group.InstallAssignment(words)
+            again = await node.group.InstallAssignment(words)
+            mine = await node.group.ConsumerGroupHeartbeat(beat(1))
+            other = await node.group.ConsumerGroupHeartbeat(beat(1, "m2", instance_id="i2"))
+
+            assert first.error_code == e.ERROR_CODE_NONE
+            assert first.holdfast.HasField("position")
+            assert again.error_code == e.ERROR_CODE_UNKNOWN_MEMBER_ID
+            assert not mine.holdfast.should_compute
+            assert other.holdfast.should_compute
+            assert problems(node) == [r"it\nfailed\x00"]
+
+    asyncio.run(story())
+
+
+def test_adr58_a_failure_without_words_is_told_by_its_code() -> None:
+    """However long the words, they are cut and never refused: the member would stay chosen."""
+
+    async def story() -> None:
+        async with served() as node:
+            await joined(node)
+            await node.group.InstallAssignment(
+                failing(error_code=e.ERROR_CODE_TOPIC_AUTHORIZATION_FAILED, group_epoch=0)
+            )
+            request = failing(error_message="x" * 60_000)
+            request.member_id = "m2"
+            await node.group.InstallAssignment(request)
+
+            assert problems(node) == [
+                f"it tells no reason but the code {e.ERROR_CODE_TOPIC_AUTHORIZATION_FAILED}",
+                "x" * PROBLEM_MAX,
+            ]
 
     asyncio.run(story())
 

@@ -1,10 +1,10 @@
 """The target that this member computes for its group, when it was chosen to (KIP-848).
 
 PrepareAssignment tells what an assignor needs, the assignor computes apart from everything else,
-and InstallAssignment hands in what it has made. One computation at a time, whatever state the
-member is in that the group knows; heartbeats go on. Each has a number: what ends under an older one
-is not wanted any more. Nothing that goes wrong here ends or fences a member: heartbeats alone do
-(T-20). No IO, no clock.
+and InstallAssignment hands in what it has made, or says why there is nothing, so that another
+member is asked at once. One computation at a time, whatever state the member is in that the group
+knows; heartbeats go on. Each has a number: what ends under an older one is not wanted any more.
+Nothing that goes wrong here ends or fences a member: heartbeats alone do (T-20). No IO, no clock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.client._session.calls_in_flight import CallsInFlight, Kind
-from holdfast.client._session.consumer.requests import install, prepare
+from holdfast.client._session.consumer.requests import install, not_installed, prepare
 from holdfast.client._session.session_io import (
     AssignorFailed,
     Compute,
@@ -20,6 +20,7 @@ from holdfast.client._session.session_io import (
     StopComputing,
 )
 from holdfast.client.errors import from_code
+from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from holdfast.client._session.requests import RequestIdSource
     from holdfast.client._session.session_io import Failure, Output, Settings
     from holdfast.client.errors import AssignmentFailed, HoldfastError
-    from holdfast.v1 import group_pb2
 
 CALLS: Final = (Kind.PREPARE, Kind.INSTALL)
 PAUSE_FIRST_MS: Final = 1_000
 PAUSE_MAX_MS: Final = 60_000
+TOLD_MAX: Final = 1_000
+"""Characters of an error that the group is told; the service keeps fewer."""
+_FAILED: Final = ErrorCode.ERROR_CODE_UNKNOWN_SERVER_ERROR
 _NONE: Final = ErrorCode.ERROR_CODE_NONE
 _OF_THE_PAST: Final = frozenset(
     {
@@ -60,7 +63,11 @@ class Computation:
         self._number = 0
         self._computes = False
         """Whether the assignor has the present number."""
+        self._epoch = 0
+        """The member's, as the last answer that asks for a target told it."""
         self._group_epoch = 0
+        self._reports = False
+        """Whether the InstallAssignment under way says that there is no target."""
         self._pause_ms = PAUSE_FIRST_MS
         self._not_before_ms = 0
         """When a member whose assignor has failed tries again."""
@@ -69,6 +76,7 @@ class Computation:
 
     def asked(self, epoch: int, now_ms: int) -> None:
         """Begin, unless it is under way: an answer says that this member should compute."""
+        self._epoch = epoch
         under_way = self._computes or any(map(self._calls.pending, CALLS))
         if not under_way and now_ms >= self._not_before_ms:
             request = prepare(self._settings, epoch)
@@ -86,6 +94,7 @@ class Computation:
     def prepared(self, picture: group_pb2.PrepareAssignmentResponse, now_ms: int) -> bool:
         """Take the answer to PrepareAssignment; return whether to beat at once."""
         if picture.error_code != _NONE:
+            self._group_epoch = 0  # not told
             return self._refused("PrepareAssignment", picture, now_ms)
         self._number += 1
         self._computes, self._group_epoch = True, picture.group_epoch
@@ -104,12 +113,12 @@ class Computation:
             return
         request_id = self._ids.make(now_ms)
         request = install(self._settings, epoch, self._group_epoch, members, request_id)
-        self._calls.send(Kind.INSTALL, request, self._settings.request_timeout_ms, now_ms)
+        self._send(request, now_ms, reports=False)
 
     def not_computed(self, number: int, error: AssignmentFailed, now_ms: int) -> None:
         """Note that the assignor has failed, or made what is no target."""
         if self._ends(number):
-            self._failed(error, now_ms)
+            self._failed(error, _FAILED, now_ms)
 
     def _ends(self, number: int) -> bool:
         if not self._computes or number != self._number:
@@ -121,7 +130,11 @@ class Computation:
         """Take the answer to InstallAssignment; return whether to beat at once.
 
         The answer to that beat brings the target, or says that the group has changed meanwhile.
+        After the word that there is none, the next heartbeat decides, whatever the answer: an older
+        service refuses it, and asks another member when this one's time is over.
         """
+        if self._reports:
+            return False
         if response.error_code != _NONE:
             return self._refused("InstallAssignment", response, now_ms)
         self._pause_ms, self._not_before_ms = PAUSE_FIRST_MS, 0
@@ -131,8 +144,12 @@ class Computation:
         """Take the end of an unanswered call: the same one again, under the same request id."""
         if failure.kind is FailureKind.RETRY:
             self._calls.repeat_at(sent, now_ms + failure.retry_in_ms)
-        elif failure.kind is FailureKind.FATAL:
-            self._failed(failure.error, now_ms)
+        elif failure.kind is FailureKind.FATAL and not (
+            sent.kind is Kind.INSTALL and self._reports
+        ):
+            if sent.kind is Kind.PREPARE:
+                self._group_epoch = 0  # not told
+            self._failed(failure.error, _FAILED, now_ms)
 
     def _refused(
         self,
@@ -143,11 +160,28 @@ class Computation:
         code = response.error_code
         if code in _OF_THE_PAST:
             return code == ErrorCode.ERROR_CODE_STALE_MEMBER_EPOCH
-        self._failed(from_code(code, subject=subject, message=response.error_message), now_ms)
+        error = from_code(code, subject=subject, message=response.error_message)
+        self._failed(error, code, now_ms)
         return False
 
-    def _failed(self, error: HoldfastError, now_ms: int) -> None:
-        """Tell it, and try again after a pause that doubles, for as long as the group asks."""
+    def _failed(self, error: HoldfastError, code: ErrorCode.ValueType, now_ms: int) -> None:
+        """Tell it, here and to the group, which asks another member at once.
+
+        If the group still asks this one, it tries again after a pause that doubles.
+        """
         self._outputs.append(AssignorFailed(error))
+        failure = group_pb2.AssignmentFailure(
+            error_code=code,
+            error_message=str(error)[:TOLD_MAX],
+            group_epoch=self._group_epoch,
+        )
+        request = not_installed(self._settings, self._epoch, failure, self._ids.make(now_ms))
+        self._send(request, now_ms, reports=True)
         self._not_before_ms = now_ms + self._pause_ms
         self._pause_ms = min(2 * self._pause_ms, PAUSE_MAX_MS)
+
+    def _send(
+        self, request: group_pb2.InstallAssignmentRequest, now_ms: int, *, reports: bool
+    ) -> None:
+        self._reports = reports
+        self._calls.send(Kind.INSTALL, request, self._settings.request_timeout_ms, now_ms)

@@ -168,6 +168,19 @@ def install(
     )
 
 
+def not_installed(
+    settings: Settings, epoch: int, failure: group_pb2.AssignmentFailure, request_id: str
+) -> group_pb2.InstallAssignmentRequest:
+    """Say why there is no target."""
+    return group_pb2.InstallAssignmentRequest(
+        group_id=settings.group,
+        member_id=settings.member_id,
+        member_epoch=epoch,
+        failure=failure,
+        holdfast=extras_pb2.RequestExtras(request_id=request_id),
+    )
+
+
 def _said(assignors: Iterable[SaidByAssignor]) -> extras_pb2.ClientAssignors:
     named = [extras_pb2.ClientAssignor(**each._asdict()) for each in assignors]
     return extras_pb2.ClientAssignors(assignors=named)

@@ -166,7 +166,9 @@ class Assigner:
 def _shared_out(found: g.PrepareAssignmentResponse) -> list[g.InstallAssignmentRequestMember]:
     """Give each partition to who is to own it until now, else to who has the fewest."""
     sizes = {topic.name: topic.num_partitions for topic in found.topics}
-    wants = {each.member_id: set(each.subscribed_topic_names) for each in found.members}
+    names = list(sizes)
+    lists = [{names[place] for place in each.topics} for each in found.topic_lists]
+    wants = {each.member_id: lists[each.topic_list] for each in found.members}
     had = {
         (topic.topic, number): each.member_id
         for each in found.members
@@ -181,8 +183,8 @@ def _shared_out(found: g.PrepareAssignmentResponse) -> list[g.InstallAssignmentR
         if keeper not in takers or len(given[keeper]) >= most:
             keeper = min(takers, key=lambda each: len(given[each]))
         given[keeper].append(place)
-    names = {each.member_id: each.instance_id or each.member_id for each in found.members}
-    return [_member(each, places, names[each]) for each, places in given.items()]
+    called = {each.member_id: each.instance_id or each.member_id for each in found.members}
+    return [_member(each, places, called[each]) for each, places in given.items()]
 
 
 def _member(

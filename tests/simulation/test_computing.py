@@ -15,11 +15,9 @@ from simulation.outcome import run_seed
 
 FOUND = g.PrepareAssignmentResponse(
     group_epoch=7,
-    members=[
-        g.PrepareAssignmentResponseMember(member_id=each, subscribed_topic_names=["t"])
-        for each in ("a", "b")
-    ],
+    members=[g.PrepareAssignmentResponseMember(member_id=each) for each in ("a", "b")],
     topics=[g.PrepareAssignmentResponseTopic(name="t", num_partitions=3)],
+    topic_lists=[g.PrepareAssignmentResponseTopicList(topics=[0])],
 )
 
 

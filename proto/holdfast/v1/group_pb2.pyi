@@ -695,7 +695,7 @@ class PrepareAssignmentResponseMember(_message.Message):
     MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
     RACK_ID_FIELD_NUMBER: _builtins.int
-    SUBSCRIBED_TOPIC_NAMES_FIELD_NUMBER: _builtins.int
+    TOPIC_LIST_FIELD_NUMBER: _builtins.int
     ASSIGNOR_FIELD_NUMBER: _builtins.int
     TOPIC_PARTITIONS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
@@ -706,10 +706,8 @@ class PrepareAssignmentResponseMember(_message.Message):
     """Set for a static member."""
     rack_id: _builtins.str
     """Where it runs."""
-    @_builtins.property
-    def subscribed_topic_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What it subscribes to, by name or by regular expression, sorted; those that exist."""
-
+    topic_list: _builtins.int
+    """What it subscribes to, by name or by regular expression, as far as it exists: a place in `topic_lists`, from 0."""
     @_builtins.property
     def assignor(self) -> _extras_pb2.ClientAssignor:
         """What it says for this assignor."""
@@ -725,13 +723,13 @@ class PrepareAssignmentResponseMember(_message.Message):
         member_epoch: _builtins.int = ...,
         instance_id: _builtins.str | None = ...,
         rack_id: _builtins.str | None = ...,
-        subscribed_topic_names: _abc.Iterable[_builtins.str] | None = ...,
+        topic_list: _builtins.int = ...,
         assignor: _extras_pb2.ClientAssignor | None = ...,
         topic_partitions: _abc.Iterable[Global___ConsumerGroupTopicPartitions] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "assignor", b"assignor", "instance_id", b"instance_id", "rack_id", b"rack_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "assignor", b"assignor", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "rack_id", b"rack_id", "subscribed_topic_names", b"subscribed_topic_names", "topic_partitions", b"topic_partitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "_rack_id", b"_rack_id", "assignor", b"assignor", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "rack_id", b"rack_id", "topic_list", b"topic_list", "topic_partitions", b"topic_partitions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
@@ -771,6 +769,30 @@ class PrepareAssignmentResponseTopic(_message.Message):
 Global___PrepareAssignmentResponseTopic: _TypeAlias = PrepareAssignmentResponseTopic  # noqa: Y015
 
 @_typing.final
+class PrepareAssignmentResponseTopicList(_message.Message):
+    """What one or many members subscribe to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPICS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Places in `topics`, from 0, ascending."""
+
+    def __init__(
+        self,
+        *,
+        topics: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["topics", b"topics"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PrepareAssignmentResponseTopicList: _TypeAlias = PrepareAssignmentResponseTopicList  # noqa: Y015
+
+@_typing.final
 class PrepareAssignmentResponse(_message.Message):
     """What an assignor needs: one picture of the group, of one moment."""
 
@@ -783,6 +805,7 @@ class PrepareAssignmentResponse(_message.Message):
     ASSIGNOR_VERSION_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     TOPICS_FIELD_NUMBER: _builtins.int
+    TOPIC_LISTS_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     error_code: _errors_pb2.ErrorCode.ValueType
     """In this order: GROUP_ID_NOT_FOUND; UNKNOWN_MEMBER_ID: no such member; STALE_MEMBER_EPOCH: of another epoch;
@@ -806,6 +829,10 @@ class PrepareAssignmentResponse(_message.Message):
         """All topics that any of them subscribes to, sorted."""
 
     @_builtins.property
+    def topic_lists(self) -> _containers.RepeatedCompositeFieldContainer[Global___PrepareAssignmentResponseTopicList]:
+        """Each list of topics that a member subscribes to, once."""
+
+    @_builtins.property
     def holdfast(self) -> _extras_pb2.ResponseExtras:
         """Holdfast's own part: `applied_index`."""
 
@@ -819,11 +846,12 @@ class PrepareAssignmentResponse(_message.Message):
         assignor_version: _builtins.int = ...,
         members: _abc.Iterable[Global___PrepareAssignmentResponseMember] | None = ...,
         topics: _abc.Iterable[Global___PrepareAssignmentResponseTopic] | None = ...,
+        topic_lists: _abc.Iterable[Global___PrepareAssignmentResponseTopicList] | None = ...,
         holdfast: _extras_pb2.ResponseExtras | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "error_message", b"error_message", "holdfast", b"holdfast"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "assignor_name", b"assignor_name", "assignor_version", b"assignor_version", "error_code", b"error_code", "error_message", b"error_message", "group_epoch", b"group_epoch", "holdfast", b"holdfast", "members", b"members", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "assignor_name", b"assignor_name", "assignor_version", b"assignor_version", "error_code", b"error_code", "error_message", b"error_message", "group_epoch", b"group_epoch", "holdfast", b"holdfast", "members", b"members", "topic_lists", b"topic_lists", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__error_message: _TypeAlias = _typing.Literal["error_message"]  # noqa: Y015
     _WhichOneofArgType__error_message: _TypeAlias = _typing.Literal["_error_message", b"_error_message"]  # noqa: Y015

@@ -60,18 +60,27 @@ async def prepared(
     )
     room = Room("the group is too large for an assignor that runs in a member")
     made = Encoded(head, room)
+    places = {name: place for place, (name, _) in enumerate(found.topics)}
+    lists: dict[int, int] = {}  # by identity: the core gives those that want the same one list
     async for member in slices.of(found.members):
-        made.add(g.PrepareAssignmentResponse.MEMBERS_FIELD_NUMBER, _member(member))
+        if id(member.topics) not in lists:
+            lists[id(member.topics)] = len(lists)
+            wanted = g.PrepareAssignmentResponseTopicList(
+                topics=map(places.__getitem__, member.topics)
+            )
+            made.add(g.PrepareAssignmentResponse.TOPIC_LISTS_FIELD_NUMBER, wanted)
+        told = _member(member, lists[id(member.topics)])
+        made.add(g.PrepareAssignmentResponse.MEMBERS_FIELD_NUMBER, told)
     return made.message(g.PrepareAssignmentResponse)
 
 
-def _member(member: PreparedMember) -> g.PrepareAssignmentResponseMember:
+def _member(member: PreparedMember, topic_list: int) -> g.PrepareAssignmentResponseMember:
     return g.PrepareAssignmentResponseMember(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
         instance_id=member.instance_id,
         rack_id=member.rack_id,
-        subscribed_topic_names=member.topics,
+        topic_list=topic_list,
         assignor=x.ClientAssignor(**member.assignor._asdict()),
         topic_partitions=[
             g.ConsumerGroupTopicPartitions(topic=each.topic, partitions=each.partitions)

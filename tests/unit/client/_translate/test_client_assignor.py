@@ -31,7 +31,7 @@ PICTURE = group_pb2.PrepareAssignmentResponse(
             member_epoch=2,
             instance_id="i-1",
             rack_id="r",
-            subscribed_topic_names=["t", "u"],
+            topic_list=1,
             assignor=extras_pb2.ClientAssignor(
                 name="a",
                 minimum_version=1,
@@ -44,7 +44,14 @@ PICTURE = group_pb2.PrepareAssignmentResponse(
         ),
         group_pb2.PrepareAssignmentResponseMember(member_id="m-2"),
     ],
-    topics=[group_pb2.PrepareAssignmentResponseTopic(name="t", num_partitions=3)],
+    topics=[
+        group_pb2.PrepareAssignmentResponseTopic(name="t", num_partitions=3),
+        group_pb2.PrepareAssignmentResponseTopic(name="u", num_partitions=1),
+    ],
+    topic_lists=[
+        group_pb2.PrepareAssignmentResponseTopicList(),
+        group_pb2.PrepareAssignmentResponseTopicList(topics=[0, 1]),
+    ],
 )
 
 
@@ -111,7 +118,7 @@ def test_names_are_distinct_and_there_are_no_more_than_the_service_takes() -> No
 
 def test_an_assignor_sees_members_with_their_targets_until_now_and_what_they_say() -> None:
     members, counts = read_picture(PICTURE)
-    assert counts == {"t": 3}
+    assert counts == {"t": 3, "u": 1}
     assert members == (
         GroupMember(
             member_id="m-1",

@@ -184,14 +184,19 @@ def read_picture(
 ) -> tuple[tuple[GroupMember, ...], dict[str, int]]:
     """Return the members and the partition counts that an assignor is given."""
     counts = {topic.name: topic.num_partitions for topic in picture.topics}
-    return tuple(map(_read_member, picture.members)), counts
+    names = list(counts)
+    lists = [frozenset(names[place] for place in each.topics) for each in picture.topic_lists]
+    members = [_read_member(told, lists[told.topic_list]) for told in picture.members]
+    return tuple(members), counts
 
 
-def _read_member(told: group_pb2.PrepareAssignmentResponseMember) -> GroupMember:
+def _read_member(
+    told: group_pb2.PrepareAssignmentResponseMember, topics: frozenset[str]
+) -> GroupMember:
     assignor = told.assignor
     return GroupMember(
         member_id=told.member_id,
-        topics=frozenset(told.subscribed_topic_names),
+        topics=topics,
         instance_id=told.instance_id if told.HasField("instance_id") else None,
         owned={given.topic: tuple(given.partitions) for given in told.topic_partitions},
         generation=told.member_epoch,

@@ -78,7 +78,8 @@ def test_from_the_choice_to_what_the_assignor_says_to_each() -> None:
             one, two = found.members
             assert (one.member_id, one.rack_id, one.assignor) == ("m1", "r", OWN)
             assert (two.member_id, two.instance_id) == ("m2", "i2")
-            assert list(one.subscribed_topic_names) == ["t"]
+            assert (one.topic_list, two.topic_list) == (0, 0)
+            assert list(found.topic_lists) == [g.PrepareAssignmentResponseTopicList(topics=[0])]
             assert list(found.topics) == [
                 g.PrepareAssignmentResponseTopic(name="t", num_partitions=2)
             ]

@@ -106,6 +106,7 @@ EVENTS: Final[tuple[Event, ...]] = (
             MemberTarget("m-2", ()),
         ),
         installed_by="m-1",
+        passed_over="other",
     ),
     MemberAdvanced(
         member_id="m-1",

@@ -696,6 +696,10 @@ class ConsumerGroupDescribedGroupExtras(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     EPOCHS_FIELD_NUMBER: _builtins.int
+    PASSED_OVER_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    passed_over: _builtins.str
+    """The assignor that all members share, and for which the group is too large, so that the service computes; empty: none."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___DescribedRebalance]:
         """The last epochs, the newest first; as many as were asked for (RequestExtras.rebalances_max), by default one. An epoch
@@ -705,14 +709,22 @@ class ConsumerGroupDescribedGroupExtras(_message.Message):
         came before. Moves of topics that the caller may not read are counted, and not listed.
         """
 
+    @_builtins.property
+    def left_out(self) -> _group_pb2.ConsumerGroupAssignment:
+        """Partitions of topics that members subscribe to, and that the newest target, of a member's assignor, gives to nobody.
+        Empty while there is no target for the group's epoch, and for a target of the service.
+        """
+
     def __init__(
         self,
         *,
         epochs: _abc.Iterable[Global___DescribedRebalance] | None = ...,
+        passed_over: _builtins.str = ...,
+        left_out: _group_pb2.ConsumerGroupAssignment | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["left_out", b"left_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "left_out", b"left_out", "passed_over", b"passed_over"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1906,12 +1906,17 @@ class TargetStored(_message.Message):
     ASSIGNOR_FIELD_NUMBER: _builtins.int
     TARGETS_FIELD_NUMBER: _builtins.int
     INSTALLED_BY_FIELD_NUMBER: _builtins.int
+    PASSED_OVER_FIELD_NUMBER: _builtins.int
     epoch: _builtins.int
     """The group epoch that it answers."""
     assignor: _builtins.str
     """The assignor that computed it."""
     installed_by: _builtins.str
     """The member whose assignor has computed it; empty: one of the service's has."""
+    passed_over: _builtins.str
+    """The assignor that all members share, and that was given to none of them to run: the group is too large for it; empty:
+    there is none.
+    """
     @_builtins.property
     def targets(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemberTarget]:
         """Of the members whose target is another one than before."""
@@ -1923,10 +1928,11 @@ class TargetStored(_message.Message):
         assignor: _builtins.str = ...,
         targets: _abc.Iterable[Global___MemberTarget] | None = ...,
         installed_by: _builtins.str = ...,
+        passed_over: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "epoch", b"epoch", "installed_by", b"installed_by", "targets", b"targets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignor", b"assignor", "epoch", b"epoch", "installed_by", b"installed_by", "passed_over", b"passed_over", "targets", b"targets"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

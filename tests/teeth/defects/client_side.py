@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from holdfast.coordinator.consumer.client_side import choice, installing
+from holdfast.coordinator.consumer.client_side import choice, installing, picture
 from holdfast.coordinator.consumer.targets import computing
 from holdfast.coordinator.model.rejections import NotChosen
 from teeth.catalogue import Scenario, seeded
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CHOICE = "tests/unit/coordinator/consumer/client_side/test_choice.py::"
 FAILING = "tests/unit/coordinator/consumer/client_side/test_choice_failing.py::"
 INSTALLING = "tests/unit/coordinator/consumer/client_side/test_installing.py::"
+PICTURE = "tests/unit/coordinator/consumer/client_side/test_picture.py::"
 
 
 @seeded(
@@ -54,6 +55,13 @@ def a_member_that_makes_no_target_stays_chosen() -> Iterator[None]:
             relieve(draft)
 
     with replaced(choice, "relieve", by_time_alone):
+        yield
+
+
+@seeded("S7", Scenario(f"{PICTURE}test_s7_a_group_that_is_too_large_has_the_services_target"))
+def a_group_of_any_size_is_shown_to_a_member() -> Iterator[None]:
+    """Every chosen member is told that the picture is too large, and the group has no target."""
+    with replaced(picture, "fits", lambda *_: True):
         yield
 
 

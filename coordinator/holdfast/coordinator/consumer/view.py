@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import answers, holdings
-from holdfast.coordinator.consumer.client_side import choice, negotiation
+from holdfast.coordinator.consumer.client_side import choice, negotiation, picture
 from holdfast.coordinator.consumer.state import CONSUMER, ConsumerGroup, Holding, Member
 from holdfast.coordinator.consumer.targets import target, topics_digest
 from holdfast.coordinator.model.described import (
@@ -40,15 +41,40 @@ def describe_whole(state: State, group: ConsumerGroup) -> DescribedConsumerGroup
     body = group.body
     known = settings.of(state, group.group_id).consumer.assignors
     members = sorted(body.members.values(), key=seniority)
+    shared = negotiation.name_of(body)
+    passed_over = shared if shared and not picture.fits(body, state.topics, shared) else ""
     return DescribedConsumerGroup(
         error=None,
         group_id=group.group_id,
         state=group.state,
         group_epoch=group.generation,
         assignment_epoch=body.assignment_epoch,
-        assignor=negotiation.name_of(body) or target.preferred(body, known),
+        assignor=target.preferred(body, known) if passed_over or not shared else shared,
         members=tuple([_member(state, group, each) for each in members]),
+        passed_over=passed_over,
+        left_out=tuple(_left_out(state, group)),
     )
+
+
+def _left_out(state: State, group: ConsumerGroup) -> Iterator[TopicPartitions]:
+    """Yield what the newest target gives to nobody, by topic; only a member's leaves anything out.
+
+    Of most targets it is enough to count, which looks at no partition.
+    """
+    body = group.body
+    if not body.client_assignor or body.assignment_epoch != group.generation:
+        return
+    given = [each for target in body.targets.values() for each in target.partitions]
+    missing = Counter(topics_digest.sizes(body, state.topics))
+    for topic, numbers in given:
+        missing[topic] -= len(numbers)
+    taken: dict[TopicName, set[int]] = {name: set() for name in sorted(+missing)}
+    for topic, numbers in given:
+        if topic in taken:
+            taken[topic].update(numbers)
+    for topic, known in taken.items():
+        everything = range(state.topics[topic].num_partitions)
+        yield TopicPartitions(topic, tuple([each for each in everything if each not in known]))
 
 
 def _member(state: State, group: ConsumerGroup, member: Member) -> DescribedConsumerMember:

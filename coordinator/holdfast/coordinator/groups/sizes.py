@@ -68,8 +68,8 @@ def of_assignor(said: ClientAssignor) -> int:
 def of_event(event: Event) -> int:
     """Return the bytes of an event that is as long as its group is large; 0: it never is."""
     match event:
-        case TargetStored(targets=targets, assignor=assignor, installed_by=who):
-            return EVENT_ON_LOG + of_names((assignor, who)) + sum(map(of_target, targets))
+        case TargetStored(targets=targets, assignor=assignor, installed_by=who, passed_over=other):
+            return EVENT_ON_LOG + of_names((assignor, who, other)) + sum(map(of_target, targets))
         case MemberAdvanced(asked_back=asked_back, freed=freed, granted=granted):
             return EVENT_ON_LOG + sum(map(of_partitions, (asked_back, freed, granted)))
         case RegexResolved(topics=topics):

@@ -115,6 +115,9 @@ class TargetStored:
     """Of the members whose target is another one than before."""
     installed_by: MemberId = ""
     """The member whose assignor has computed it; "": one of the service's has."""
+    passed_over: str = ""
+    """The assignor that all members share, and that was given to none of them to run: the group is
+    too large for it (ADR 58); "": there is none."""
 
 
 @dataclass(frozen=True, slots=True)

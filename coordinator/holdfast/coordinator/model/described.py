@@ -115,6 +115,10 @@ class DescribedConsumerGroup:
     assignment_epoch: int = 0
     assignor: str = ""
     members: tuple[DescribedConsumerMember, ...] = ()
+    passed_over: str = ""
+    """The assignor that all members share, and for which the group is too large; "": none."""
+    left_out: tuple[TopicPartitions, ...] = ()
+    """Partitions that the newest target, of a member's assignor, gives to nobody (ADR 53, 7)."""
 
 
 class PreparedMember(NamedTuple):

@@ -69,8 +69,8 @@ async def prepared(
                 topics=map(places.__getitem__, member.topics)
             )
             made.add(g.PrepareAssignmentResponse.TOPIC_LISTS_FIELD_NUMBER, wanted)
-        told = _member(member, lists[id(member.topics)])
-        made.add(g.PrepareAssignmentResponse.MEMBERS_FIELD_NUMBER, told)
+        one = _member(member, lists[id(member.topics)])
+        made.add(g.PrepareAssignmentResponse.MEMBERS_FIELD_NUMBER, one)
     return made.message(g.PrepareAssignmentResponse)
 
 

@@ -49,6 +49,8 @@ async def described(
     `sees`: tells whether the caller may read a topic; the group may have had others before.
     """
     head = _head(group)
+    left_out = [each for each in group.left_out if sees(each.topic)]
+    head.holdfast.left_out.CopyFrom(_partitions(left_out))
     for epoch in told:
         moves = tuple(each for each in epoch.moves if sees(each.topic))
         head.holdfast.epochs.append(rebalances.described(epoch._replace(moves=moves)))
@@ -99,6 +101,7 @@ def _head(group: DescribedConsumerGroup) -> a.ConsumerGroupDescribedGroup:
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.assignor,
+        holdfast=a.ConsumerGroupDescribedGroupExtras(passed_over=group.passed_over),
     )
 
 

@@ -145,3 +145,52 @@ def test_an_assignor_that_is_not_used_is_named_with_its_versions(
     assert [row["NOTE"] for row in rows] == ["can run near 0-2, which not all members share", ""]
     _, (row,) = shown(capsys, group_id="g", assignor_name="near", members=[first])
     assert row["NOTE"] == ""
+
+
+def told(
+    capsys: pytest.CaptureFixture[str], group: a.ConsumerGroupDescribedGroup
+) -> tuple[list[str], list[str]]:
+    """The lines of `describe` without members, and those of `explain`."""
+    consumer_groups.show([group], NOW)
+    described = capsys.readouterr().out.splitlines()
+    consumer_groups.explain_epochs(group, NOW)
+    return described, capsys.readouterr().out.splitlines()
+
+
+def test_partitions_that_an_assignor_left_out_are_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """ADR 53, 7: they are nobody's, and no process would say so."""
+    group = a.ConsumerGroupDescribedGroup(group_id="g", assignor_name="near")
+    group.holdfast.left_out.CopyFrom(owning(0, 1, 2, 5))
+    line = "nobody owns t 0-2,5: the assignor left them out"
+
+    described, explained = told(capsys, group)
+    assert described[2] == line
+    assert explained[-1] == line
+
+
+def test_adr58_an_assignor_for_which_the_group_is_too_large_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All members share it: the note at each that they do not would be untrue."""
+    member = a.ConsumerGroupDescribedMember(member_id="m")
+    member.holdfast.client_assignors.add(name="near")
+    group = a.ConsumerGroupDescribedGroup(group_id="g", assignor_name="uniform", members=[member])
+    group.holdfast.passed_over = "near"
+    line = (
+        "assignor near is of all members, and none of them computes: the group is too large for "
+        "it, so uniform of the service does"
+    )
+
+    described, explained = told(capsys, group)
+    assert described[2] == line
+    assert "not all members share" not in described[-1]
+    assert explained[-1] == line
+
+
+def test_a_group_without_any_of_this_has_no_line_for_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    described, _ = told(capsys, a.ConsumerGroupDescribedGroup(group_id="g"))
+    assert len(described) == 2

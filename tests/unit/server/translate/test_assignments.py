@@ -43,7 +43,7 @@ def test_adr58_a_thousand_members_of_one_expression_may_want_a_thousand_topics()
 
 def test_adr58_each_member_gets_its_own_list_back() -> None:
     """Lists that differ in one topic are two; one that wants nothing has the empty one."""
-    wanted = (("t", "u"), ("u",), (), ("t", "u"))
+    wanted: tuple[tuple[str, ...], ...] = (("t", "u"), ("u",), (), ("t", "u"))
     lists = {each: each for each in wanted}  # those that want the same share one, as in the core
     members = tuple(
         PreparedMember(f"m{number}", 1, None, None, lists[each], SAID, ())

@@ -32,7 +32,7 @@ def show(
     for number, each in enumerate(groups):
         if number or behind:
             say()
-        for line in _head(each):
+        for line in (*_head(each), *_amiss(each)):
             say(line)
         if each.members:
             owners = dict(_owners(each.members))
@@ -48,6 +48,8 @@ def explain_epochs(group: a.ConsumerGroupDescribedGroup, present: Now) -> None:
         say(f"{group.group_id}: {group.group_state}, of no epoch the causes are remembered; {told}")
     for line in epochs.all_of(group.holdfast.epochs, group.group_epoch, present):
         say(line)
+    for line in _amiss(group):
+        say(line)
 
 
 def _head(found: a.ConsumerGroupDescribedGroup) -> Iterator[str]:
@@ -57,6 +59,18 @@ def _head(found: a.ConsumerGroupDescribedGroup) -> Iterator[str]:
         f"heartbeat protocol, target of epoch {found.assignment_epoch}{behind}, assignor "
         f"{found.assignor_name or '-'}, {len(found.members)} members"
     )
+
+
+def _amiss(found: a.ConsumerGroupDescribedGroup) -> Iterator[str]:
+    """Yield what a group with an assignor of its members' own may not expect."""
+    extra = found.holdfast
+    if extra.passed_over:
+        yield (
+            f"assignor {extra.passed_over} is of all members, and none of them computes: the group "
+            f"is too large for it, so {found.assignor_name} of the service does"
+        )
+    if extra.left_out.topic_partitions:
+        yield f"nobody owns {_partitions(extra.left_out)}: the assignor left them out"
 
 
 def _owners(members: Iterable[a.ConsumerGroupDescribedMember]) -> Iterator[tuple[Place, str]]:
@@ -111,7 +125,9 @@ def _unshared(
 ) -> Iterator[str]:
     """Write what a member could run itself, if that is not what the group uses."""
     able = member.holdfast.client_assignors
-    if able and group.assignor_name not in {each.name for each in able}:
+    if able and not {group.assignor_name, group.holdfast.passed_over} & {
+        each.name for each in able
+    }:
         told = ", ".join(
             f"{each.name} {each.minimum_version}-{each.maximum_version}" for each in able
         )

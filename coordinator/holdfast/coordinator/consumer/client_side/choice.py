@@ -13,11 +13,12 @@ from typing import Final
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import sessions
-from holdfast.coordinator.consumer.client_side import negotiation
+from holdfast.coordinator.consumer.client_side import negotiation, picture
 from holdfast.coordinator.consumer.client_side.negotiation import Shared
 from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup
+from holdfast.coordinator.consumer.targets import topics_digest
 from holdfast.coordinator.groups.draft import Draft
-from holdfast.coordinator.model.consumer_events import AssignmentRequested
+from holdfast.coordinator.model.consumer_events import AssignmentRequested, EpochRaised
 from holdfast.coordinator.model.ids import MemberId
 from holdfast.coordinator.model.volatile import COMPUTE, DeadlineKey
 
@@ -44,7 +45,7 @@ def ask(draft: Draft, speaker: MemberId) -> bool:
     """Have a member compute the target, which is due; return False if the service has to."""
     group: ConsumerGroup = draft.group
     shared = negotiation.shared(group.body)
-    if shared is None:
+    if shared is None or not picture.fits(group.body, draft.state.topics, shared.name):
         return False
     before = group.body.asked
     chosen = _chosen(group.body, shared, speaker)
@@ -58,11 +59,14 @@ def relieve(draft: Draft, problem: str = "") -> None:
     """Choose another member, since the chosen one has not installed a target in time.
 
     `problem`: why it makes none, if it has said so. If nobody can compute one any more, the next
-    heartbeat has the service compute it.
+    heartbeat has the service compute it: also if the group has become too large meanwhile.
     """
     group: ConsumerGroup = draft.group
     asked, shared = group.body.asked, negotiation.shared(group.body)
     if asked is None or shared is None:
+        return
+    if not picture.fits(group.body, draft.state.topics, shared.name):
+        _void(draft)
         return
     late = asked.member_id
     others = shared._replace(able=shared.able - {late}) if len(shared.able) > 1 else shared
@@ -70,6 +74,13 @@ def relieve(draft: Draft, problem: str = "") -> None:
     told = AssignmentRequested(chosen, group.generation, shared.name, late, problem[:PROBLEM_MAX])
     draft.emit(told, RULE)
     arm(draft)
+
+
+def _void(draft: Draft) -> None:
+    """Raise the epoch, so that nobody is asked for the target of the newest one."""
+    if is_asked(draft.group):
+        epoch = draft.group.generation + 1
+        draft.emit(EpochRaised(epoch, "assignor", topics_digest.now(draft)), RULE)
 
 
 def _chosen(body: ConsumerBody, shared: Shared, speaker: MemberId) -> MemberId:

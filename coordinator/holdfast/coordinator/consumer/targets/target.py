@@ -13,7 +13,7 @@ from typing import Final
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.consumer import usage
 from holdfast.coordinator.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
-from holdfast.coordinator.consumer.client_side import choice
+from holdfast.coordinator.consumer.client_side import choice, negotiation
 from holdfast.coordinator.consumer.state import NEVER, ConsumerBody, ConsumerGroup
 from holdfast.coordinator.consumer.targets import topics_digest
 from holdfast.coordinator.consumer.targets.reconciliation import subscriptions
@@ -82,7 +82,8 @@ def store(
     """Store what is new in a target of the group epoch; who is not in it is to own nothing."""
     group: ConsumerGroup = draft.group
     changed = tuple(_changed(group.body, assigned))
-    stored = TargetStored(group.generation, assignor, changed, installed_by)
+    passed_over = "" if installed_by else negotiation.name_of(group.body)
+    stored = TargetStored(group.generation, assignor, changed, installed_by, passed_over)
     rule = "M5" if group.body.assignment_epoch == 1 else "M20"
     draft.emit(stored, choice.RULE if installed_by else rule)
     choice.rest(draft)

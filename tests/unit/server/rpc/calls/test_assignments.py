@@ -154,6 +154,22 @@ def test_a_repeated_request_is_answered_as_the_first_one_was() -> None:
     asyncio.run(story())
 
 
+def test_partitions_that_a_target_leaves_out_are_described() -> None:
+    """ADR 53, 7: given to nobody, they are nobody's, and nobody else says so."""
+
+    async def story() -> None:
+        async with served() as node:
+            await joined(node)
+            await node.group.InstallAssignment(installs(1, 3, m1=[1]))
+            described = await node.admin.ConsumerGroupDescribe(
+                a.ConsumerGroupDescribeRequest(group_ids=["g"])
+            )
+
+            assert places(described.groups[0].holdfast.left_out) == [("t", 0)]
+
+    asyncio.run(story())
+
+
 def failing(**told: Any) -> g.InstallAssignmentRequest:  # noqa: ANN401 - a field of it
     failure = g.AssignmentFailure(**{"group_epoch": 3, **told})
     return g.InstallAssignmentRequest(group_id="g", member_id="m1", member_epoch=1, failure=failure)

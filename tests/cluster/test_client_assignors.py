@@ -76,6 +76,17 @@ class AllToOne(ClientAssignor):
         self.heard.append(metadata)
 
 
+class Broken(AllToOne):
+    """One of a bad release; its process is well otherwise."""
+
+    def assign(
+        self, members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+    ) -> Targets:
+        del members, partition_counts
+        self.turns += 1
+        raise KeyError("no zone")
+
+
 class Gated(ClientAssignor):
     """Shares out as the sticky assignor does, once the test lets it."""
 
@@ -208,3 +219,30 @@ def test_kip848_members_of_a_real_node_compute_its_targets(tmp_path: Path) -> No
     with running(tmp_path / "c", 1, *INSECURE) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS)
         asyncio.run(story(",".join(cluster.addresses)))
+
+
+async def with_a_bad_release(addresses: str) -> None:
+    """Three processes fail, and the last one that comes does not; nobody's time is ever over."""
+    async with Admin(addresses) as admin:
+        assert set((await admin.alter_settings(SETTINGS)).values()) == {None}
+    broken, good = [Broken() for _ in range(3)], AllToOne()
+    async with AsyncExitStack() as stack:
+        members = [
+            await stack.enter_async_context(member(addresses, each)) for each in (*broken, good)
+        ]
+        await until_async(
+            lambda: sum(len(one.assignment) for one in members) == PARTITIONS,
+            "each that fails says so, and the good one is asked",
+            within_s=PATIENCE_SECONDS,
+        )
+    assert good.turns > 0
+
+
+def test_adr58_one_good_process_of_a_bad_release_computes_at_once(tmp_path: Path) -> None:
+    """The rebalance timeout is five minutes; and the log says why the others were relieved."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        cluster.create_topic(TOPIC, PARTITIONS)
+        asyncio.run(with_a_bad_release(",".join(cluster.addresses)))
+        told = cluster.ask("log", "tail", "--group", "g").stdout
+    assert "AssignmentRequested" in told
+    assert "KeyError('no zone')" in told

@@ -101,11 +101,13 @@ class Crowd:
         name, able = self.shared()
         if not name:
             self.target, self.chosen, self.due_ms = self.epoch, "", None
-        elif self.chosen in able:
-            self._choose(self.chosen, name)
-        else:
+            return
+        best = self._best(able, who)
+        if self.chosen in able and self.chosen not in self.late:
+            best = self.chosen
+        if best != self.chosen:
             self.due_ms = None
-            self._choose(self._best(able, who), name)
+        self._choose(best, name)
 
     def _best(self, able: list[str], who: str = "") -> str:
         order = list(self.members)

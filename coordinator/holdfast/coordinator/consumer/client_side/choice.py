@@ -86,10 +86,12 @@ def _void(draft: Draft) -> None:
 def _chosen(body: ConsumerBody, shared: Shared, speaker: MemberId) -> MemberId:
     """Return who is to compute: who does already, or who speaks, or the oldest; the late ones last.
 
-    Of those that were late, the one for which that is longest ago.
+    Of those that were late, the one for which that is longest ago. One that was late, and does
+    already, was asked again because there was nobody else: who has come since, is asked now.
     """
-    if body.asked is not None and body.asked.member_id in shared.able:
-        return body.asked.member_id
+    before = "" if body.asked is None else body.asked.member_id
+    if before in shared.able and before not in body.late:
+        return before
     lateness = {member_id: place for place, member_id in enumerate(body.late, 1)}
 
     def rank(member_id: MemberId) -> tuple[int, bool, int]:

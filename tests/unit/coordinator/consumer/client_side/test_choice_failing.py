@@ -138,3 +138,29 @@ def test_who_has_failed_is_asked_last_until_it_has_installed_one(talk: Computing
         talk.beats(name)
     talk.beats("a", client_assignors=(assignor(reason=1),))
     assert (talk.chosen, list(talk.group.body.late)) == ("b", ["a"])
+
+
+def test_a_good_one_that_joins_one_that_fails_is_asked_at_once() -> None:
+    """INV-16: alone it is chosen all the time, and pauses for up to a minute after each failure."""
+    talk = Computing(t=3)
+    talk.send(talk.comes("a"))
+    talk.fails("a", at=2)
+    assert talk.chosen == "a"
+
+    assert talk.told(talk.comes("b")).should_compute
+
+
+def test_one_that_was_relieved_by_another_keeps_its_time_while_all_have_failed(
+    talk: Computing,
+) -> None:
+    """When all are late, the chosen one stays so over a change: its time runs on (ADR 53, 4)."""
+    for name in "abc":
+        talk.fails(name, at=4)
+    talk.core.advance(40_000)
+    for name in "abc":
+        talk.beats(name)
+    talk.beats("c", client_assignors=(assignor(reason=1),))
+    assert talk.chosen == "a"
+    talk.core.advance(20_000)
+
+    assert talk.chosen == "b"

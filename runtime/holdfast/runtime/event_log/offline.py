@@ -8,10 +8,7 @@ out. Reads only.
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +17,7 @@ from holdfast.raft.core.proposals import unpack_command
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.runtime.replica.state_machine import StoredRecord
 from holdfast.storage.directory.check import JOURNAL_FOLDER, STATE_FOLDER
-from holdfast.storage.directory.data_directory import LOCK_NAME
+from holdfast.storage.directory.stopped import held
 from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.journal.journal import JournalImage
 from holdfast.storage.journal.journal_reader import read_journal
@@ -45,7 +42,7 @@ def unsealed(directory: Path) -> Unsealed:
     Raises DirectoryRefused if it is not a node's or a node runs on it, StorageError if it is
     damaged, CodecError or ValueError if a newer version wrote it.
     """
-    with _held(directory):
+    with held(directory):
         image = read_journal(directory / JOURNAL_FOLDER)
         if image.identity is None:
             raise DirectoryRefused(directory, Refusal.NOT_OURS, "its journal names no node")
@@ -66,23 +63,3 @@ def _replayed(store: StateStore, image: JournalImage) -> Iterator[StoredRecord]:
             decided, payload = unpack_command(entry.payload) or (0, b"")
             skipped = decided != entry.term  # as every replica does (S1)
             yield from machine.apply(entry.index, entry.term, b"" if skipped else payload).records
-
-
-@contextmanager
-def _held(directory: Path) -> Iterator[None]:
-    """Lock the directory, so that no node starts on it meanwhile."""
-    try:
-        lock = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        detail = "it is not the data directory of a node (node.data_dir); name one"
-        raise DirectoryRefused(directory, Refusal.NOT_OURS, detail) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(lock)
-        detail = "a node runs on it. Stop the node first, or read its log with `holdfast log tail`"
-        raise DirectoryRefused(directory, Refusal.IN_USE, detail) from error
-    try:
-        yield
-    finally:
-        os.close(lock)

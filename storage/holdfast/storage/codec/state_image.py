@@ -45,7 +45,7 @@ REQUESTS: Final = "requests"
 META: Final = "meta"
 
 _LENGTH: Final = struct.Struct(">H")
-_DIGEST_SPAN: Final = 1 << 64
+DIGEST_SPAN: Final = 1 << 64
 _KINDS: Final[dict[type, str]] = {
     State: "c",
     Group: "g",
@@ -133,7 +133,7 @@ class Digest:
     def __init__(self, state: State | None = None, value: int = 0) -> None:
         """Begin with the empty state, or with one whose digest is known."""
         self._state = state or State()
-        self._value = value if state is not None else _weight(_content((), self._state))
+        self._value = value if state is not None else weight(_content((), self._state))
         self._left: Iterator[_Item] = iter(())
 
     @property
@@ -164,10 +164,10 @@ class Digest:
     def _take(self, items: Iterable[_Item]) -> int:
         total, taken = self._value, 0
         for item in items:
-            total += _weight(_content(item.key, item.after))
-            total -= _weight(_content(item.key, item.before))
+            total += weight(_content(item.key, item.after))
+            total -= weight(_content(item.key, item.before))
             taken += 1
-        self._value = total % _DIGEST_SPAN
+        self._value = total % DIGEST_SPAN
         return taken
 
 
@@ -176,7 +176,11 @@ def digest_of(state: State) -> int:
     return Digest().advance(state)
 
 
-def _weight(content: bytes | None) -> int:
+def weight(content: bytes | None) -> int:
+    """Return what one record adds to the digest; modulo DIGEST_SPAN the sum of all is the digest.
+
+    Whoever has the records but not the state, as a replay, sums them up by it.
+    """
     return int.from_bytes(sha256(content).digest()[:8], "big") if content is not None else 0
 
 

@@ -21,14 +21,16 @@ from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog, node_logs
 from holdfast.replay.report import writer as reports
 from holdfast.replay.spark.session import session
+from holdfast.replay.verify.anchor_files import Anchor, Told, read_anchors, refuse_others
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold
+from holdfast.replay.verify.own_states import own_states
 from holdfast.replay.verify.verification import verify_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Expected", "Frozen", "Mark", "Report", "report", "session", "state", "verify"]
+__all__ = ["Anchor", "Expected", "Frozen", "Mark", "Report", "report", "session", "state", "verify"]
 
 
 def verify(
@@ -36,17 +38,21 @@ def verify(
     *,
     expected_digest: Expected | None = None,
     witness: Sequence[Path] = (),
+    anchors: Sequence[Path | Anchor] = (),
     spark: SparkSession | None = None,
 ) -> Report:
     """Verify the logs of some nodes; `Report.passed` and `.table()` give the outcome.
 
     `node_dirs`: data directories of nodes, or folders of segments; the more of them, the more is
     compared. `expected_digest`: what a live node published. `witness`: files of what was
-    acknowledged to clients.
+    acknowledged to clients. `anchors`: what nodes told of their logs earlier, or files of it; the
+    state in the directory of a stopped node is compared without being asked for. Raises ValueError
+    for an anchor of another cluster, or a file that holds none.
     """
     logs = node_logs(node_dirs)
+    told = _told(logs, node_dirs, anchors)
     with _session(spark) as running:
-        return verify_logs(running, logs, expected_digest, witness)
+        return verify_logs(running, logs, expected_digest, witness, told)
 
 
 def state(
@@ -89,6 +95,17 @@ def report(
     log = _longest(node_logs(node_dirs))
     with _session(spark) as running:
         return reports.write(analyse(running, log, marks, frozen), out)
+
+
+def _told(logs: Sequence[NodeLog], folders: Sequence[Path], given: Sequence[Path | Anchor]) -> Told:
+    """Read what the logs are compared with: anchors, and the states on the nodes' own disks."""
+    clusters = {segment.manifest.cluster_id for log in logs for segment in log.segments}
+    anchors = read_anchors(given)
+    refuse_others(anchors, clusters)
+    names = [log.node for log in logs if log.segments]
+    places = [folder for log, folder in zip(logs, folders, strict=True) if log.segments]
+    own = own_states(zip(names, places, strict=True), clusters)
+    return own._replace(anchors=[*anchors, *own.anchors])
 
 
 @contextmanager

@@ -14,7 +14,7 @@ class Finding(NamedTuple):
 
     kind: str
     """A word that programs may compare: unreadable, missing, lost, extra, duplicated, changed,
-    manifest, checkpoint, gap, chain, payload, rules, state, digest (see docs/replay.md)."""
+    manifest, checkpoint, gap, chain, payload, rules, state, digest, anchor (see docs/replay.md)."""
     node: str  # "" if no single node is at fault
     group: str
     position: Position | None

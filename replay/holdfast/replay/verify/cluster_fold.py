@@ -28,25 +28,39 @@ from holdfast.replay.read.log_rows import (
     contradictions,
     read_rows_in_order,
 )
+from holdfast.replay.verify.anchor_marks import Mark, mark_row
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
-from holdfast.storage.codec.state_image import changes
+from holdfast.storage.codec.state_image import changes, weight
 
 
 def fold_cluster(
-    segments: Sequence[Sequence[Source]], cut: Cut, begins: Beginning
+    segments: Sequence[Sequence[Source]], cut: Cut, begins: Beginning, marks: Sequence[Mark] = ()
 ) -> Iterator[ResultRow]:
-    """Fold all records in order; each inner sequence holds the files of one segment."""
-    fold = _begun(begins)
+    """Fold all records in order; each inner sequence holds the files of one segment.
+
+    `marks`: where chain and digest are wanted as well, in order.
+    """
+    fold, passed = _begun(begins), 0
     for sources in segments:
         for row in read_rows_in_order(sources, cut):
+            while passed < len(marks) and marks[passed].index < row["idx"]:
+                yield fold.at(passed, marks[passed])
+                passed += 1
             fold.step(row)
+    for number in range(passed, len(marks)):
+        yield fold.at(number, marks[number])
     yield from fold.findings.rows
     yield ResultRow(HEAD, content=fold.head, idx=fold.last.index, ordinal=fold.last.ordinal)
     yield ResultRow(COUNT, idx=fold.count)
     index = fold.last.index if cut.last is None else cut.last.index
     log_time_ms = fold.log_time_ms if cut.meta_ms is None else cut.meta_ms
-    state = fold.state._replace(applied_index=index, log_time_ms=log_time_ms, groups=PMap())
-    for change in changes(State(), state):
+    yield from _records_of(fold.state, index, log_time_ms)
+
+
+def _records_of(state: State, index: int, log_time_ms: int) -> Iterator[ResultRow]:
+    """Yield the state records that belong to no group, as of an index and a log time."""
+    alone = state._replace(applied_index=index, log_time_ms=log_time_ms, groups=PMap())
+    for change in changes(State(), alone):
         if change.content is not None:
             yield ResultRow(RECORD, key=change.database, content=change.content)
 
@@ -70,6 +84,12 @@ class _ClusterFold:
     log_time_ms: int
     count: int = 0
     findings: FindingRows = field(default_factory=FindingRows)
+
+    def at(self, number: int, mark: Mark) -> ResultRow:
+        """Tell chain and digest as they are now, at a mark."""
+        records = _records_of(self.state, mark.index, mark.log_time_ms)
+        total = sum(weight(record.content) for record in records)
+        return mark_row(number, total, self.head, self.last)
 
     def step(self, row: LogRow) -> None:
         """Take in the next record."""

@@ -18,9 +18,10 @@ from pyspark.sql import functions as f
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.replay.findings import Finding
-from holdfast.replay.read.log_rows import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut
+from holdfast.replay.read.log_rows import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut, ResultRow
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, sources_by_segment
 from holdfast.replay.spark.tasks import Task, run_tasks
+from holdfast.replay.verify.anchor_marks import MARK, Mark, Reached, summed
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
 from holdfast.storage.codec.state_image import restore
@@ -84,6 +85,11 @@ class Folded:
         sums = hashed.groupBy("grp").agg(*halves).collect()
         return {r.grp: ((r.high << 32) + r.low) % _SPAN for r in sums}
 
+    def reached(self, marks: Sequence[Mark]) -> dict[Mark, Reached]:
+        """Return chain and digest at each of the marks that the fold was given."""
+        rows = self.rows.where(f.col("tag") == MARK).select(*ResultRow._fields).collect()
+        return summed([ResultRow(*row) for row in rows], marks)
+
     def state(self) -> State:
         """Build the coordinator's state. For states that fit into the driver's memory."""
         records = self.rows.where(f.col("tag") == RECORD).select("content").collect()
@@ -94,13 +100,21 @@ class Folded:
         self.rows.unpersist()
 
 
-def fold(spark: SparkSession, log: NodeLog, cut: Cut | None = None) -> Folded:
-    """Fold a node's log from where it begins, whole or up to a cut."""
+def fold(
+    spark: SparkSession, log: NodeLog, cut: Cut | None = None, marks: Sequence[Mark] = ()
+) -> Folded:
+    """Fold a node's log from where it begins, whole or up to a cut.
+
+    `marks`: where chain and digest are wanted as well, in order (`Folded.reached`).
+    """
     until = cut or Cut()
     buckets = buckets_of(log)
     own = buckets.get(CLUSTER_FILE)
     cluster = own.sources if own else ()
-    tasks: list[Task] = [partial(fold_bucket, each, cluster, until) for each in buckets.values()]
-    tasks.append(partial(fold_cluster, sources_by_segment(log), until, log.begins))
+    wanted = tuple(marks)
+    tasks: list[Task] = [
+        partial(fold_bucket, each, cluster, until, wanted) for each in buckets.values()
+    ]
+    tasks.append(partial(fold_cluster, sources_by_segment(log), until, log.begins, wanted))
     rows = run_tasks(spark, tasks, _RESULT_SCHEMA, _RESULT_ARROW)
     return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK))

@@ -34,14 +34,18 @@ from holdfast.replay.read.log_rows import (
     read_rows,
 )
 from holdfast.replay.verify import consumer_entries
+from holdfast.replay.verify.anchor_marks import GroupMarks, Mark
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
-from holdfast.storage.codec.state_image import GROUPS, changes
+from holdfast.storage.codec.state_image import GROUPS, changes, weight
 
 
-def fold_bucket(bucket: Bucket, cluster: Sequence[Source], cut: Cut) -> Iterator[ResultRow]:
+def fold_bucket(
+    bucket: Bucket, cluster: Sequence[Source], cut: Cut, marks: Sequence[Mark] = ()
+) -> Iterator[ResultRow]:
     """Fold the groups of a bucket, from where the log begins.
 
     `cluster`: the files with the cluster's own records, which say from where a level is in force.
+    `marks`: where the digest is wanted as well, in order.
     """
     begins = bucket.checkpoint()
     fold = _BucketFold(
@@ -50,12 +54,15 @@ def fold_bucket(bucket: Bucket, cluster: Sequence[Source], cut: Cut) -> Iterator
         State(groups=begins.state.groups),
         dict(begins.heads),
     )
+    at_marks = GroupMarks(marks, lambda group_id: _weight_of(fold.state, group_id))
     for source in bucket.sources:
         for row in read_rows(source, cut):
             if row["grp"]:
+                at_marks.before(row["grp"], row["idx"])
                 fold.step(row)
     yield from fold.findings.rows
     yield ResultRow(COUNT, idx=fold.count)
+    yield from at_marks.end(sorted(fold.state.groups))
     for group in fold.state.groups.values():
         yield from _records_of(group)
         if group.group_id not in fold.broken:
@@ -96,6 +103,12 @@ def _records_of(group: Group[Any]) -> Iterator[ResultRow]:
     for change in changes(State(), alone):
         if change.database == GROUPS and change.content is not None:
             yield ResultRow(RECORD, group.group_id, key=change.database, content=change.content)
+
+
+def _weight_of(state: State, group_id: str) -> int:
+    """Return what a group adds to the digest of a state; 0 if it is not there."""
+    group = state.groups.get(group_id)
+    return sum(weight(row.content) for row in _records_of(group)) if group else 0
 
 
 def entries_of(group: Group[Any]) -> Iterator[ResultRow]:

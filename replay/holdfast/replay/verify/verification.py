@@ -23,7 +23,8 @@ from holdfast.replay.read.log_rows import ENTRY_LAST, Cut
 from holdfast.replay.read.node_logs import NodeLog, Range, buckets_of, missing_ranges, readable
 from holdfast.replay.spark.log_tables import SQL_SCHEMA, rows
 from holdfast.replay.spark.tasks import Task, run_tasks
-from holdfast.replay.verify import acknowledged, compare, gaps, hashes
+from holdfast.replay.verify import acknowledged, anchors, compare, gaps, hashes
+from holdfast.replay.verify.anchor_files import NOTHING_TOLD, Told
 from holdfast.replay.verify.checkpoint_rows import checkpoint_rows
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import Folded, fold
@@ -44,6 +45,7 @@ def verify_logs(
     logs: Sequence[NodeLog],
     expected: Expected | None = None,
     witness_files: Sequence[Path] = (),
+    told: Told = NOTHING_TOLD,
 ) -> Report:
     """Run all checks. Raises FileNotFoundError for a missing witness file.
 
@@ -52,12 +54,12 @@ def verify_logs(
     each, and all checks run again without them.
     """
     try:
-        return Verification(spark, logs).run(expected, witness_files)
+        return Verification(spark, logs).run(expected, witness_files, told)
     except (PySparkException, Py4JJavaError):
         sound = [readable(log) for log in logs]
         if sound == list(logs):
             raise
-        return Verification(spark, sound).run(expected, witness_files)
+        return Verification(spark, sound).run(expected, witness_files, told)
 
 
 class Verification:
@@ -71,7 +73,12 @@ class Verification:
         self._checks: list[Check] = []
         self._notes: list[str] = []
 
-    def run(self, expected: Expected | None, witness_files: Sequence[Path]) -> Report:
+    def run(
+        self,
+        expected: Expected | None,
+        witness_files: Sequence[Path],
+        told: Told = NOTHING_TOLD,
+    ) -> Report:
         """Run all checks, as `verify_logs` says."""
         self._check("manifests", f"{len(self._all)} nodes", self._manifests)
         if not self._logs:
@@ -91,9 +98,11 @@ class Verification:
         if witness_files:
             self._acknowledged(log, table, witness_files)
         whole = expected is None or expected.index < log.last.index
-        folded = fold(self._spark, log, None if whole else _cut(expected))
+        marks = anchors.marks_of(told.anchors, log.begins)
+        folded = fold(self._spark, log, None if whole else _cut(expected), marks)
         try:
             self._compare(log, known, folded)
+            self._anchors(log, folded, told)
             if expected is not None:
                 self._live(folded, log if whole else None, expected)
             return self._report(log, folded, expected)
@@ -215,6 +224,19 @@ class Verification:
         finally:
             if again is not None:
                 at_index.release()
+
+    def _anchors(self, log: NodeLog, folded: Folded, told: Told) -> None:
+        """Compare what nodes told earlier, and what is on their disks, with the replayed log."""
+        last, reached = folded.head()[0], folded.reached(anchors.marks_of(told.anchors, log.begins))
+        self._notes.extend(told.notes)
+        for name, own in (("anchors", False), ("states on the nodes' disks", True)):
+            mine = [anchor for anchor in told.anchors if anchor.own is own]
+            seen = told.findings if own else ()
+            if mine or seen:
+                found = anchors.compared(mine, reached, log.begins, last)
+                covered = f"chain and digest of {found.compared} of {len(mine)}"
+                self._add(name, covered, [*seen, *found.findings], 0.0)
+                self._notes.extend(found.notes)
 
     def _acknowledged(self, log: NodeLog, table: DataFrame, files: Sequence[Path]) -> None:
         told = acknowledged.read_changes(self._spark, files)

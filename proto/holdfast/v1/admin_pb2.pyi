@@ -1689,9 +1689,12 @@ class DescribeClusterRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     FACTS_FIELD_NUMBER: _builtins.int
+    ANCHOR_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     facts: _builtins.bool
     """Whether the answering node shall look at its machine as well, for readers of the cluster."""
+    anchor: _builtins.bool
+    """Whether it shall tell an anchor of its log, for readers of the cluster."""
     @_builtins.property
     def holdfast(self) -> _extras_pb2.RequestExtras:
         """Holdfast's own part."""
@@ -1700,11 +1703,12 @@ class DescribeClusterRequest(_message.Message):
         self,
         *,
         facts: _builtins.bool = ...,
+        anchor: _builtins.bool = ...,
         holdfast: _extras_pb2.RequestExtras | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "holdfast", b"holdfast"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anchor", b"anchor", "facts", b"facts", "holdfast", b"holdfast"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1926,6 +1930,58 @@ class NodeFacts(_message.Message):
 Global___NodeFacts: _TypeAlias = NodeFacts  # noqa: Y015
 
 @_typing.final
+class LogAnchor(_message.Message):
+    """What a node tells of its log at one index, to be kept where nobody can rewrite it together with the log: whoever
+    replays the log later compares it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMAT_FIELD_NUMBER: _builtins.int
+    CLUSTER_ID_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    LOG_TIME_MS_FIELD_NUMBER: _builtins.int
+    CHAIN_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    format: _builtins.int
+    """The form of this message: 1. A form that older readers would misunderstand has a higher number."""
+    cluster_id: _builtins.str
+    """The cluster's id."""
+    node: _builtins.str
+    """Name of the node that tells it."""
+    index: _builtins.int
+    """Index of the last entry that it had applied."""
+    log_time_ms: _builtins.int
+    """Log time of its state, in milliseconds."""
+    chain: _builtins.bytes
+    """Head of the SHA-256 chain over all records up to there: 32 bytes."""
+    digest: _builtins.bytes
+    """Digest of its state, as nodes compare it: 8 bytes."""
+    version: _builtins.str
+    """Holdfast's version on the node."""
+    def __init__(
+        self,
+        *,
+        format: _builtins.int = ...,
+        cluster_id: _builtins.str = ...,
+        node: _builtins.str = ...,
+        index: _builtins.int = ...,
+        log_time_ms: _builtins.int = ...,
+        chain: _builtins.bytes = ...,
+        digest: _builtins.bytes = ...,
+        version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "cluster_id", b"cluster_id", "digest", b"digest", "format", b"format", "index", b"index", "log_time_ms", b"log_time_ms", "node", b"node", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogAnchor: _TypeAlias = LogAnchor  # noqa: Y015
+
+@_typing.final
 class DescribeClusterResponse(_message.Message):
     """Answer to a DescribeCluster."""
 
@@ -1947,6 +2003,7 @@ class DescribeClusterResponse(_message.Message):
     UPGRADE_PROBLEM_FIELD_NUMBER: _builtins.int
     ACCESS_MODE_FIELD_NUMBER: _builtins.int
     FACTS_FIELD_NUMBER: _builtins.int
+    ANCHOR_FIELD_NUMBER: _builtins.int
     MEMBERSHIP_INDEX_FIELD_NUMBER: _builtins.int
     REMOVED_NODES_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
@@ -1995,6 +2052,10 @@ class DescribeClusterResponse(_message.Message):
         """What the answering node finds on its machine, if that was asked for and the caller is a reader of the cluster."""
 
     @_builtins.property
+    def anchor(self) -> Global___LogAnchor:
+        """What it tells of its log, if that was asked for, the caller is a reader of the cluster, and it has something of the log."""
+
+    @_builtins.property
     def removed_nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of nodes that were removed, which are never used again."""
 
@@ -2021,13 +2082,14 @@ class DescribeClusterResponse(_message.Message):
         upgrade_problem: _builtins.str = ...,
         access_mode: _builtins.str = ...,
         facts: Global___NodeFacts | None = ...,
+        anchor: Global___LogAnchor | None = ...,
         membership_index: _builtins.int = ...,
         removed_nodes: _abc.Iterable[_builtins.str] | None = ...,
         holdfast: _extras_pb2.ResponseExtras | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "facts", b"facts", "holdfast", b"holdfast", "upgrade_to", b"upgrade_to"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "anchor", b"anchor", "facts", b"facts", "holdfast", b"holdfast", "upgrade_to", b"upgrade_to"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "access_mode", b"access_mode", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "facts", b"facts", "holdfast", b"holdfast", "leader", b"leader", "level", b"level", "membership_index", b"membership_index", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "removed_nodes", b"removed_nodes", "term", b"term", "upgrade_problem", b"upgrade_problem", "upgrade_to", b"upgrade_to", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "access_mode", b"access_mode", "anchor", b"anchor", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "facts", b"facts", "holdfast", b"holdfast", "leader", b"leader", "level", b"level", "membership_index", b"membership_index", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "removed_nodes", b"removed_nodes", "term", b"term", "upgrade_problem", b"upgrade_problem", "upgrade_to", b"upgrade_to", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__upgrade_to: _TypeAlias = _typing.Literal["upgrade_to"]  # noqa: Y015
     _WhichOneofArgType__upgrade_to: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to"]  # noqa: Y015

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.raft.api import Item, ProposalId, Status
     from holdfast.raft.membership import Change, Membership
     from holdfast.runtime.event_log.history import Page
+    from holdfast.runtime.replica.digests import Anchor
 
 
 class Engine(Protocol):
@@ -99,6 +100,9 @@ class ReplicaLike(Protocol):
     @property
     def chain_head(self) -> bytes:
         """The head of the hash chain over all records (S3); empty before the first."""
+
+    async def anchor(self) -> Anchor:
+        """Return chain and digest at an index that is applied now (S3). Raises EngineStopped."""
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Propose a part; the future has its fate."""

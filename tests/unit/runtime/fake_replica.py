@@ -22,6 +22,8 @@ from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
 from holdfast.raft.membership import Membership, after
 from holdfast.runtime.ports import Committed, Passage
 from holdfast.runtime.replica.callbacks import Callbacks
+from holdfast.runtime.replica.digests import Anchor
+from holdfast.storage.codec.state_image import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +67,11 @@ class FakeReplica:
         self.on_membership = self.membership_listeners.append
         self._waiting: deque[tuple[Part, asyncio.Future[Committed]]] = deque()
         self._now_ms = BEGAN_MS
+
+    async def anchor(self) -> Anchor:
+        state = self.state
+        digest = digest_of(state).to_bytes(8, "big")
+        return Anchor(state.applied_index, state.log_time_ms, self.chain_head or bytes(32), digest)
 
     def lead(self, term: int = 1) -> None:
         """Win an election and apply the own no-op."""

@@ -3,7 +3,8 @@
 Every node publishes the digest of its state at the same indexes. What changed since the last one
 may be tens of thousands of records; taken in at once they stop the loop, on all nodes at the same
 index. A state is an immutable value, so the digest of an index can be made while later entries are
-applied: a step a turn of the loop, and sockets are served in between. Knows no engine and no disk.
+applied: a step a turn of the loop, and sockets are served in between. Whoever asks for an
+anchor of the log gets such a digest, too. Knows no engine and no disk.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from holdfast.raft.api import EngineStopped
 
 if TYPE_CHECKING:
     from holdfast.runtime.replica.state_machine import StateMachine
@@ -24,11 +27,26 @@ DIGEST_EVERY: Final = 512
 RECORDS_A_STEP: Final = 64
 """Records that are taken in before the loop may serve its sockets again: 1 to 2 ms."""
 
+STATE_BYTES: Final = 8
+"""A published digest begins with the state's own; the head of the chain follows."""
+
 Publish = Callable[[int, bytes], None]
 """Takes an index and the digest of the state at it."""
 
 Stop = Callable[[str], None]
 """Stops the node and says why: a state without a digest can be compared with nobody's."""
+
+
+class Anchor(NamedTuple):
+    """What a node tells of its log after entry `index`, for a replay to compare."""
+
+    index: int
+    log_time_ms: int
+    """Of its state (S8)."""
+    chain: bytes
+    """Head of the chain over all records (S3)."""
+    digest: bytes
+    """Of its state alone."""
 
 
 class Digests:
@@ -38,8 +56,9 @@ class Digests:
         """Begin with no digest under way."""
         self._publish, self._stop = publish, stop
         self._machine: StateMachine | None = None
-        self._index = 0
-        self._scheduled = False
+        self._index = self._log_time_ms = 0
+        self._publishes = self._scheduled = False
+        self._asked: list[asyncio.Future[Anchor | None]] = []
 
     def note(self, index: int, machine: StateMachine) -> None:
         """Begin the digest of `machine`, which has just applied `index`, if nodes compare there.
@@ -50,14 +69,48 @@ class Digests:
             return
         while self._machine is not None:
             self._step()
-        machine.begin_digest()
-        self._machine, self._index = machine, index
-        if not self._scheduled:
-            self._schedule()
+        self._begin(machine, publishes=True)
+
+    async def anchor(self, machine: Callable[[], StateMachine]) -> Anchor:
+        """Return the anchor of an index that is applied now: the one whose digest is under way.
+
+        If none is, it is that of this moment. `machine`: gives the machine that is used now, since
+        another state may take its place meanwhile. Raises EngineStopped if there is no digest.
+        """
+        while True:
+            if self._machine is None:
+                self._begin(machine(), publishes=False)
+            asked = asyncio.get_running_loop().create_future()
+            self._asked.append(asked)
+            told: Anchor | None = await asked
+            if told is not None:
+                return told
 
     def forget(self) -> None:
         """Drop what is under way: another state has taken its place."""
         self._machine = None
+        self._tell(None)
+
+    def _begin(self, machine: StateMachine, *, publishes: bool) -> None:
+        machine.begin_digest()
+        self._machine, self._publishes = machine, publishes
+        self._index = machine.state.applied_index
+        self._log_time_ms = machine.state.log_time_ms
+        if not self._scheduled:
+            self._schedule()
+
+    def _tell(self, told: Anchor | None) -> None:
+        """Tell whoever asked; None: ask again."""
+        asked, self._asked = self._asked, []
+        for future in asked:
+            if not future.done():
+                future.set_result(told)
+
+    def _fail(self, error: Exception) -> None:
+        asked, self._asked = self._asked, []
+        for future in asked:
+            if not future.done():
+                future.set_exception(EngineStopped(f"the state has no digest: {error!r}"))
 
     def _schedule(self) -> None:
         self._scheduled = True
@@ -77,7 +130,14 @@ class Digests:
     def _step(self) -> None:
         if self._machine is None:
             return
-        digest = self._machine.step_digest(RECORDS_A_STEP)
+        try:
+            digest = self._machine.step_digest(RECORDS_A_STEP)
+        except Exception as error:
+            self._fail(error)
+            raise
         if digest is not None:
             self._machine = None
-            self._publish(self._index, digest)
+            if self._publishes:
+                self._publish(self._index, digest)
+            own, chain = digest[:STATE_BYTES], digest[STATE_BYTES:]
+            self._tell(Anchor(self._index, self._log_time_ms, chain, own))

@@ -39,7 +39,7 @@ from holdfast.raft.api import (
 from holdfast.raft.membership import Change, Membership
 from holdfast.runtime.ports import Committed, Engine, Passage
 from holdfast.runtime.replica.callbacks import Callbacks
-from holdfast.runtime.replica.digests import Digests
+from holdfast.runtime.replica.digests import Anchor, Digests
 from holdfast.runtime.replica.group_commit import (
     LINGER_GAP_S,
     LINGER_PARTS,
@@ -123,6 +123,10 @@ class Replica:
     def chain_head(self) -> bytes:
         """The head of the hash chain over all records (S3); empty before the first."""
         return self._machine.heads.get(ALL, b"")
+
+    async def anchor(self) -> Anchor:
+        """Return what a replay of the log can be compared with later (S3). Raises EngineStopped."""
+        return await self._digests.anchor(lambda: self._machine)
 
     def start(self) -> None:
         """Begin to drain the engine's FIFO in the running loop."""

@@ -251,9 +251,12 @@ class AdminService(DescribeCalls, NodeCalls, admin_pb2_grpc.AdminServiceServicer
         """Show the nodes of the cluster as this node sees them."""
         sees = self._sees("DescribeCluster", CLUSTER_READ, context)("")
         facts = await self._facts.told() if request.facts and sees else None
+        anchor = await self._nodes.anchor() if request.anchor and sees else None
         response = self._nodes.described()
         if facts is not None:
             response.facts.CopyFrom(facts)
+        if anchor is not None:
+            response.anchor.CopyFrom(anchor)
         if not sees:
             response.holdfast.ClearField("message")  # it may name callers and their certificates
         return response

@@ -34,6 +34,10 @@ BUILD: Final = Build(VERSION, LEVEL_MIN, LEVEL_MAX)
 """What this node runs."""
 
 
+ANCHOR_FORMAT: Final = 1
+"""The form of an anchor that this version tells; a replay refuses those it does not know."""
+
+
 class Upgrade(NamedTuple):
     """What the end of an upgrade would do now."""
 
@@ -96,6 +100,22 @@ class Nodes:
             self._node(node, status, seen.get(name)) for name, node in self._known.items()
         )
         return response
+
+    async def anchor(self) -> a.LogAnchor | None:
+        """Tell what a replay of the log can be compared with; None: there is no log here yet."""
+        if not self._replica.state.cluster_id:
+            return None
+        told = await self._replica.anchor()
+        return a.LogAnchor(
+            format=ANCHOR_FORMAT,
+            cluster_id=self._replica.state.cluster_id,
+            node=self._replica.node_id,
+            index=told.index,
+            log_time_ms=told.log_time_ms,
+            chain=told.chain,
+            digest=told.digest,
+            version=self._own.release,
+        )
 
     def _node(self, known: KnownNode, status: Status, seen: PeerStatus | None) -> a.DescribedNode:
         node = a.DescribedNode(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
 
 from holdfast.coordinator.model.events import LogEntry
 from holdfast.coordinator.model.state import State
-from holdfast.raft.api import Applied, Installed
+from holdfast.raft.api import Applied, EngineStopped, Installed
 from holdfast.runtime.replica.digests import DIGEST_EVERY, RECORDS_A_STEP
 from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec.event_codec import encode_entry
@@ -130,3 +131,69 @@ async def test_a_state_without_a_digest_stops_the_node(world: World) -> None:
 
     assert "index 512 has no digest" in str(world.replica.stopped_because)
     assert world.engine.published == []
+
+
+@in_loop
+async def test_s3_an_anchor_is_of_an_index_that_peers_compare_nothing_at(world: World) -> None:
+    """Whoever asks gets the digest of the moment; nothing is published for it."""
+    await world.lead()
+    for index in range(2, 8):
+        world.replica._handle(Applied(index, 1, payload(index)))
+
+    told = await world.replica.anchor()
+
+    assert (told.index, told.log_time_ms) == (7, 5)
+    assert told.digest + told.chain == digest_at(7)
+    assert world.engine.published == []
+
+
+@in_loop
+async def test_s3_anchors_leave_the_digests_that_nodes_compare_as_they_are(world: World) -> None:
+    """One that is under way when an index to compare comes is finished first, and told whole."""
+    await world.lead()
+    for index in range(2, DIGEST_EVERY):
+        world.replica._handle(Applied(index, 1, payload(index)))
+    asked = asyncio.ensure_future(world.replica.anchor())
+    await asyncio.sleep(0)  # it has begun
+    world.replica._handle(Applied(DIGEST_EVERY, 1, payload(DIGEST_EVERY)))
+    joined = asyncio.ensure_future(world.replica.anchor())
+    await until(lambda: bool(world.engine.published))
+
+    early, late = await asked, await joined
+    assert (early.index, late.index) == (DIGEST_EVERY - 1, DIGEST_EVERY)
+    assert early.digest + early.chain == digest_at(DIGEST_EVERY - 1)
+    assert world.engine.published == [(DIGEST_EVERY, digest_at(DIGEST_EVERY))]
+    assert late.digest + late.chain == digest_at(DIGEST_EVERY)
+
+
+@in_loop
+async def test_s3_whoever_asks_while_a_snapshot_is_installed_is_told_of_the_new_state(
+    world: World,
+) -> None:
+    await world.lead()
+    for index in range(2, DIGEST_EVERY):
+        world.replica._handle(Applied(index, 1, payload(index)))
+    asked = asyncio.ensure_future(world.replica.anchor())
+    await asyncio.sleep(0)  # it has begun
+    installed = StateMachine(State(applied_index=9_000))
+    world.replica._machine = installed
+    world.replica._digests.forget()
+
+    told = await asked
+
+    assert told.index == 9_000
+    assert told.digest + told.chain == StateMachine(State(applied_index=9_000)).digest()
+
+
+@pytest.mark.source("it puts a spy in the place of a method")
+@in_loop
+async def test_whoever_asks_for_an_anchor_that_cannot_be_made_is_told_so(world: World) -> None:
+    await world.lead()
+
+    def step(_records: int) -> bytes | None:
+        raise ValueError("a record that has no bytes")
+
+    world.replica._machine.step_digest = step  # type: ignore[method-assign]  # a spy
+    with pytest.raises(EngineStopped, match="a record that has no bytes"):
+        await world.replica.anchor()
+    assert "has no digest" in str(world.replica.stopped_because)

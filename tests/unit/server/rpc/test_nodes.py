@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,9 @@ from holdfast.raft.membership import AddLearner, ClusterNode, Membership, Remove
 from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import Peer
 from holdfast.server.rpc.membership.known_nodes import KnownNodes
-from holdfast.server.rpc.nodes import Nodes, Upgrade
+from holdfast.server.rpc.nodes import VERSION, Nodes, Upgrade
+from holdfast.storage.codec.state_image import digest_of
+from holdfast.v1 import admin_pb2 as a
 from holdfast.v1.errors_pb2 import ERROR_CODE_INVALID_REQUEST
 from unit.runtime.fake_replica import FakeReplica
 
@@ -229,3 +232,23 @@ def test_a_node_without_a_state_does_not_say_that_everybody_may_do_everything() 
         shown.append(served.described().access_mode)
 
     assert shown == ["", "open", "deny"]
+
+
+def test_s3_an_anchor_tells_of_which_log_and_of_which_moment_it_is() -> None:
+    made = nodes(None, None)
+    told = asyncio.run(made.anchor())
+
+    state = State(cluster_id="c", applied_index=1)
+    assert told == a.LogAnchor(
+        format=1,
+        cluster_id="c",
+        node="node-1",
+        index=1,
+        chain=bytes(32),
+        digest=digest_of(state).to_bytes(8, "big"),
+        version=VERSION,
+    )
+
+
+def test_a_node_that_has_nothing_of_the_log_yet_tells_no_anchor() -> None:
+    assert asyncio.run(Nodes(FakeReplica(), known(FakeReplica())).anchor()) is None

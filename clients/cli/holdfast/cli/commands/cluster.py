@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from holdfast.cli.commands.upgrade import upgrade
 from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, print_json
-from holdfast.cli.nodes.every_node import VOTER, named_by, seen_by
+from holdfast.cli.nodes.every_node import VOTER, WITH_ANCHOR, WITH_FACTS, named_by, seen_by
 from holdfast.cli.options import (
     as_json,
     asks_cluster,
@@ -111,8 +111,8 @@ def add_node(directory: Path, name: str | None, port_base: int | None) -> None:
 @as_json
 @asks_cluster
 def status(cluster: Cluster, *, as_json: bool) -> None:
-    """Show every node, as it sees itself."""
-    seen = seen_by(cluster)
+    """Show every node, as it sees itself; --json tells an anchor of each node's log, too."""
+    seen = seen_by(cluster, WITH_ANCHOR if as_json else WITH_FACTS)
     if as_json:
         print_json(
             [

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from holdfast.cli.connect import Cluster
-from holdfast.cli.ending import fail, spoken
+from holdfast.cli.ending import UNREACHED, fail, spoken
 from holdfast.cli.names import group_or_cluster
-from holdfast.cli.options import INT64_MAX, as_json, asks_cluster
+from holdfast.cli.nodes.every_node import WITH_ANCHOR, seen_by
+from holdfast.cli.options import INT64_MAX, as_json, asks_cluster, table
 from holdfast.cli.render.log_lines import as_line
+from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
+from holdfast.coordinator.model.text import readable_json
 from holdfast.v1.extras_pb2 import Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.v1.admin_pb2 import LogAnchor
     from holdfast.v1.events_pb2 import EventRecord
 
 
 @click.group()
 def log() -> None:
-    """Read the event log; export it from a stopped node; verify it."""
+    """Read the event log; anchor it; export it from a stopped node; verify it."""
 
 
 @log.command()
@@ -82,6 +86,44 @@ def _show(records: Iterable[EventRecord], *, as_json: bool) -> None:
     for record in records:
         click.echo(as_line(record, as_json=as_json))  # noqa: TID251 - escaped, also as JSON
         spoken()
+
+
+@log.command()
+@click.option("--node", help="Only what this node tells; default: what each does.")
+@as_json
+@asks_cluster
+def anchor(cluster: Cluster, node: str | None, *, as_json: bool) -> None:
+    """Print what each node tells of its log now: an index, and chain and digest there.
+
+    Keep it where nobody can rewrite it together with the logs: `holdfast replay verify --anchor`
+    compares it. --json prints one object a line, which may be appended to a file.
+    """
+    seen = [one for one in seen_by(cluster, WITH_ANCHOR) if node in {None, one.name}]
+    told = [one.answer.anchor for one in seen if one.answer and one.answer.HasField("anchor")]
+    if as_json:
+        for each in told:
+            click.echo(readable_json(plain(each)))  # noqa: TID251 - JSON is escaped already
+            spoken()
+    elif told:
+        table(("NODE", "INDEX", "LOG TIME MS", "CHAIN", "DIGEST"), map(_anchored, told))
+    for one in seen:
+        if one.answer and not one.answer.HasField("anchor"):
+            say(f"holdfast: {one.name} told no anchor. {_NO_ANCHOR}", err=True)
+    if node is not None and not seen:
+        fail(f"there is no node {node!r}; `holdfast cluster status` shows those that there are")
+    if not any(one.answer for one in seen):
+        fail(f"no node answered; last: {cluster.last_failure}", UNREACHED)
+    if not told:
+        fail("no node told an anchor")
+
+
+_NO_ANCHOR: Final = (
+    "An older version cannot, and one tells it to readers of the cluster alone (`holdfast acl`)"
+)
+
+
+def _anchored(told: LogAnchor) -> tuple[object, ...]:
+    return (told.node, told.index, told.log_time_ms, told.chain.hex(), told.digest.hex())
 
 
 _node_dir = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -49,10 +49,23 @@ def replay() -> None:
 @replay.command()
 @node_dirs
 @click.option("--witness", multiple=True, type=_file, help="What clients were acknowledged.")
+@click.option(
+    "--anchor",
+    "anchors",
+    multiple=True,
+    type=_file,
+    help="What nodes told of their logs earlier (`holdfast log anchor --json`); may be repeated.",
+)
 @as_json
-def verify(folders: tuple[Path, ...], witness: tuple[Path, ...], *, as_json: bool) -> None:
+def verify(
+    folders: tuple[Path, ...],
+    witness: tuple[Path, ...],
+    anchors: tuple[Path, ...],
+    *,
+    as_json: bool,
+) -> None:
     """Prove the logs of some nodes, or say what is wrong with them."""
-    report = _run(lambda app: app.verify(folders, witness=witness))
+    report = _run(lambda app: app.verify(folders, witness=witness, anchors=anchors))
     if as_json:
         print_json(_reported(report))
     else:

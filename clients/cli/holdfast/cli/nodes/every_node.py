@@ -39,21 +39,23 @@ def newest(answers: Iterable[Answer]) -> Answer:
     return max(told, key=lambda one: (one.recovery_number, one.membership_index), default=None)
 
 
-_WITH_FACTS: Final = a.DescribeClusterRequest(facts=True)
+WITH_FACTS: Final = a.DescribeClusterRequest(facts=True)
 """What each node is asked whose disk is to be foreseen."""
+WITH_ANCHOR: Final = a.DescribeClusterRequest(facts=True, anchor=True)
+"""What each node is asked that is to tell an anchor of its log as well."""
 
 
-def seen_by(cluster: Cluster) -> list[Seen]:
+def seen_by(cluster: Cluster, asked: a.DescribeClusterRequest = WITH_FACTS) -> list[Seen]:
     """Ask every node that was named, then those that they tell of; in the order of names.
 
     A named address at which nobody answers, and where no node is known, comes last.
     """
-    first = cluster.on_every_node(_WITH_FACTS, a.DescribeClusterResponse)
+    first = cluster.on_every_node(asked, a.DescribeClusterResponse)
     told = newest(one for _, one in first)
     if told is None:
         names = [(cluster.name_of(address), address) for address, _ in first]
         return [Seen(name, at, None, "-" if name == "-" else VOTER) for name, at in names]
-    nodes = [_asked(cluster, node, first) for node in told.nodes]
+    nodes = [_asked(cluster, node, first, asked) for node in told.nodes]
     return [*nodes, *_others(cluster, told, first)]
 
 
@@ -69,7 +71,12 @@ def _name(cluster: Cluster, address: str, one: Answer) -> str:
     return one.node if one else cluster.name_of(address)
 
 
-def _asked(cluster: Cluster, node: a.DescribedNode, first: Sequence[tuple[str, Answer]]) -> Seen:
+def _asked(
+    cluster: Cluster,
+    node: a.DescribedNode,
+    first: Sequence[tuple[str, Answer]],
+    asked: a.DescribeClusterRequest,
+) -> Seen:
     """Return what a node told when it was named, perhaps at another address; else ask it now."""
     standing = node.standing or VOTER
     for address, one in first:
@@ -77,7 +84,7 @@ def _asked(cluster: Cluster, node: a.DescribedNode, first: Sequence[tuple[str, A
             return Seen(node.name, address, one, standing)
     address, answer = node.client_address, None
     if address and address not in dict(first):
-        answer = cluster.on_node(address, _WITH_FACTS, a.DescribeClusterResponse)
+        answer = cluster.on_node(address, asked, a.DescribeClusterResponse)
     return Seen(node.name, address, answer, standing)
 
 

@@ -78,7 +78,7 @@ def store_state(folder: Path, log: EventLog, index: int, node: str, cluster: str
     StateStore.create(folder / "state")
     store = StateStore(folder / "state")
     store.write_snapshot(
-        [tuple(each) for each in changes(State(), state)],
+        list(changes(State(), state)),
         [],
         StateMeta(index, 1, state.log_time_ms, head),
     )

@@ -16,10 +16,13 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.replay.analyse.analysis import Frozen, Mark
 from holdfast.replay.analyse.queries import analyse
+from holdfast.replay.analyse.why import Explained, rebalance_to
 from holdfast.replay.findings import Report
 from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog, node_logs
+from holdfast.replay.read.places import refuse_outside
 from holdfast.replay.report import writer as reports
+from holdfast.replay.report.plain_state import Difference, compare_states, plain_state
 from holdfast.replay.spark.session import session
 from holdfast.replay.verify.anchor_files import Anchor, Told, read_anchors, refuse_others
 from holdfast.replay.verify.compare import Expected
@@ -30,7 +33,23 @@ from holdfast.replay.verify.verification import verify_logs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Anchor", "Expected", "Frozen", "Mark", "Report", "report", "session", "state", "verify"]
+__all__ = [
+    "Anchor",
+    "Cut",
+    "Difference",
+    "Expected",
+    "Explained",
+    "Frozen",
+    "Mark",
+    "Report",
+    "difference",
+    "plain_state",
+    "report",
+    "session",
+    "state",
+    "verify",
+    "why",
+]
 
 
 def verify(
@@ -65,16 +84,45 @@ def state(
     """Compute the whole state after the record at `at`, or after all records up to a log time (S8).
 
     Without either: after the last record. Made from the longest log of those given. Raises
-    ValueError if there is none, or none that reaches back so far (S24).
+    ValueError if there is none, or none that reaches so far back (S24) or so far ahead.
     """
     cut = Cut(at, log_time_ms)
     log = _longest(_reaching(node_logs(node_dirs), cut))
+    refuse_outside(log, cut)
     with _session(spark) as running:
         folded = fold(running, log, cut)
         try:
             return folded.state()
         finally:
             folded.release()
+
+
+def difference(
+    node_dirs: Sequence[Path],
+    before: Cut,
+    after: Cut,
+    *,
+    group: str | None = None,
+    spark: SparkSession | None = None,
+) -> Difference:
+    """Compare the states at two places, or one group of them, as `plain_state` tells them.
+
+    Raises ValueError as `state` does, and for a group that is at neither place.
+    """
+    with _session(spark) as running:
+        one, two = (
+            state(node_dirs, at=cut.last, log_time_ms=cut.log_time_ms, spark=running)
+            for cut in (before, after)
+        )
+    return compare_states(one, two, group)
+
+
+def why(node_dirs: Sequence[Path], group: str, generation: int) -> Explained:
+    """Return why a group has a generation, or an epoch: its cause, who caused it, what moved.
+
+    Read from the longest log of those given, without Spark. Raises ValueError if it does not tell.
+    """
+    return rebalance_to(_longest(node_logs(node_dirs)), group, generation)
 
 
 def report(

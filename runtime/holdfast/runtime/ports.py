@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from holdfast.raft.api import Item, ProposalId, Status
     from holdfast.raft.membership import Change, Membership
     from holdfast.runtime.event_log.history import Page
-    from holdfast.runtime.replica.digests import Anchor
 
 
 class Engine(Protocol):
@@ -79,6 +78,18 @@ class Committed(NamedTuple):
     applied: bool  # False: every replica skipped it; decide again (S2)
     impossible: bool = False  # skipped since it cannot be applied (S6); deciding again is useless
     passage: Passage | None = None  # the way of its entry, for traces
+
+
+class Anchor(NamedTuple):
+    """What a node tells of its log after entry `index`, for a replay to compare."""
+
+    index: int  # type: ignore[assignment]  # `tuple.index` is not missed
+    log_time_ms: int
+    """Of its state (S8)."""
+    chain: bytes
+    """Head of the chain over all records (S3)."""
+    digest: bytes
+    """Of its state alone."""
 
 
 class ReplicaLike(Protocol):

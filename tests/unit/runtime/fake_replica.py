@@ -20,9 +20,8 @@ from holdfast.coordinator.projections.rebalances import followed
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
 from holdfast.raft.membership import Membership, after
-from holdfast.runtime.ports import Committed, Passage
+from holdfast.runtime.ports import Anchor, Committed, Passage
 from holdfast.runtime.replica.callbacks import Callbacks
-from holdfast.runtime.replica.digests import Anchor
 from holdfast.storage.codec.state_image import digest_of
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ class Anchor(NamedTuple):
 
     cluster_id: str
     node: str
-    index: int
+    index: int  # type: ignore[assignment]  # `tuple.index` is not missed
     log_time_ms: int
     """Log time of its state (S8)."""
     chain: bytes

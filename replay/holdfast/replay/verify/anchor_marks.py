@@ -24,7 +24,7 @@ chain, text = its head in hexadecimal, idx and ordinal = the last record before 
 class Mark(NamedTuple):
     """A place at which the digest is wanted: after entry `index`, at this log time (S8)."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # `tuple.index` is not missed
     log_time_ms: int
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from holdfast.raft.api import EngineStopped
+from holdfast.runtime.ports import Anchor
 
 if TYPE_CHECKING:
     from holdfast.runtime.replica.state_machine import StateMachine
@@ -35,18 +36,6 @@ Publish = Callable[[int, bytes], None]
 
 Stop = Callable[[str], None]
 """Stops the node and says why: a state without a digest can be compared with nobody's."""
-
-
-class Anchor(NamedTuple):
-    """What a node tells of its log after entry `index`, for a replay to compare."""
-
-    index: int
-    log_time_ms: int
-    """Of its state (S8)."""
-    chain: bytes
-    """Head of the chain over all records (S3)."""
-    digest: bytes
-    """Of its state alone."""
 
 
 class Digests:

@@ -37,9 +37,9 @@ from holdfast.raft.api import (
     Stopped,
 )
 from holdfast.raft.membership import Change, Membership
-from holdfast.runtime.ports import Committed, Engine, Passage
+from holdfast.runtime.ports import Anchor, Committed, Engine, Passage
 from holdfast.runtime.replica.callbacks import Callbacks
-from holdfast.runtime.replica.digests import Anchor, Digests
+from holdfast.runtime.replica.digests import Digests
 from holdfast.runtime.replica.group_commit import (
     LINGER_GAP_S,
     LINGER_PARTS,

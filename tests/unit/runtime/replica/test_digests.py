@@ -190,7 +190,8 @@ async def test_s3_whoever_asks_while_a_snapshot_is_installed_is_told_of_the_new_
 async def test_whoever_asks_for_an_anchor_that_cannot_be_made_is_told_so(world: World) -> None:
     await world.lead()
 
-    def step(_records: int) -> bytes | None:
+    def step(records: int) -> bytes | None:
+        del records
         raise ValueError("a record that has no bytes")
 
     world.replica._machine.step_digest = step  # type: ignore[method-assign]  # a spy

@@ -6,26 +6,28 @@ Spark comes with an extra of its own, so `holdfast.replay` is imported when a co
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from importlib import import_module
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from holdfast.cli.ending import fail, print_json
-from holdfast.cli.options import as_json
+from holdfast.cli.names import group_name
+from holdfast.cli.options import INT32_MAX, INT64_MAX, as_json
+from holdfast.cli.render import epochs, explain
+from holdfast.cli.render.past_rebalances import as_message
+from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say, say_lines
+from holdfast.cli.render.times import now
+from holdfast.coordinator.model.text import readable_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.coordinator.kernel.queries import DescribedGroup
-    from holdfast.coordinator.model.described import DescribedConsumerGroup
     from holdfast.coordinator.model.ids import Position
-    from holdfast.coordinator.model.state import State
 
-CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 USAGE: Final = 2
 """Exit code for a missing extra, as for wrong usage."""
 
@@ -101,15 +103,84 @@ def report(folders: tuple[Path, ...], out: Path) -> None:
     say(f"written to {written.page}")
 
 
+_group = click.option("--group", callback=group_name, help="Only this group.")
+
+
 @replay.command()
 @node_dirs
-@click.option("--at", metavar="INDEX[.ORDINAL]", help="After this record; default: the last.")
+@click.option("--at", metavar="INDEX[.ORDINAL]|TIME", help="After this; default: the last record.")
 @click.option("--log-time-ms", type=int, help="After all records up to this log time.")
-def state(folders: tuple[Path, ...], at: str | None, log_time_ms: int | None) -> None:
-    """Print the groups of a past state as JSON: generations, members, who had what."""
-    place = _place(at) if at is not None else None
-    found = _run(lambda app: app.state(folders, at=place, log_time_ms=log_time_ms))
-    print_json(_told(found))
+@_group
+@as_json
+def state(
+    folders: tuple[Path, ...],
+    at: str | None,
+    log_time_ms: int | None,
+    group: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print a past state as JSON: generations, members, who had what, committed offsets.
+
+    TIME is log time in UTC, as in 2026-01-31T08:15:00.250Z.
+    """
+    del as_json  # a state is JSON in any case
+    if at is not None and log_time_ms is not None:
+        raise click.UsageError("--at and --log-time-ms both say when. Give one of them")
+    place, time_ms = _place(at, "--at") if at is not None else (None, log_time_ms)
+    print_json(
+        _run(lambda app: app.plain_state(app.state(folders, at=place, log_time_ms=time_ms), group))
+    )
+
+
+@replay.command()
+@node_dirs
+@click.option("--from", "before", required=True, metavar="INDEX[.ORDINAL]|TIME", help="Before.")
+@click.option("--to", "after", required=True, metavar="INDEX[.ORDINAL]|TIME", help="After.")
+@_group
+@as_json
+def diff(
+    folders: tuple[Path, ...], before: str, after: str, group: str | None, *, as_json: bool
+) -> None:
+    """Print what differs between two past states: a line for each thing, as a path in the state.
+
+    TIME is log time in UTC, as in 2026-01-31T08:15:00.250Z.
+    """
+    one, two = _place(before, "--from"), _place(after, "--to")
+    found = _run(lambda app: app.difference(folders, app.Cut(*one), app.Cut(*two), group=group))
+    if as_json:
+        print_json({"from": found.before, "to": found.after, "differences": found.differing})
+        return
+    places = [f"index {x['applied_index']}, log time {x['log_time_ms']}" for x in found[:2]]
+    say(f"from {places[0]} to {places[1]}: {len(found.differing)} differences")
+    for each in found.differing:
+        say(f"{each['path']}: {readable_json(each['from'])} -> {readable_json(each['to'])}")
+
+
+@replay.command()
+@node_dirs
+@click.option("--group", required=True, callback=group_name, help="The group.")
+@click.option(
+    "--generation",
+    required=True,
+    type=click.IntRange(1, INT32_MAX),
+    help="Its generation, or epoch.",
+)
+@as_json
+def why(folders: tuple[Path, ...], group: str, generation: int, *, as_json: bool) -> None:
+    """Tell why a group had a generation, or an epoch: the cause, who caused it, what moved.
+
+    As `holdfast group explain` does for the last ones, of the whole log. Needs no Java.
+    """
+    found = _run(lambda app: app.why(folders, group, generation))
+    told = as_message(found.rebalance)
+    present = now(told.log_time_ms)
+    if as_json:
+        print_json(plain(told))
+    elif found.is_epoch:
+        say_lines(epochs.lines(told, found.newest, present))
+    else:
+        say_lines(explain.lines(told, present))
 
 
 @replay.command()
@@ -175,78 +246,23 @@ def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.ap
         fail(str(error))
 
 
-def _place(text: str) -> Position:
+def _place(text: str, option: str) -> tuple[Position | None, int | None]:
+    """Read a position or a log time; the other one is None."""
     from holdfast.coordinator.model.ids import Position  # noqa: PLC0415 - for this command alone
 
-    index, _, ordinal = text.partition(".")
-    try:
+    index, dot, ordinal = text.partition(".")
+    if index.isdecimal() and (ordinal.isdecimal() or not dot):
         # Without an ordinal: after the whole entry.
-        return Position(int(index), int(ordinal) if ordinal else (1 << 31) - 1)
-    except ValueError:
-        raise click.BadParameter(f"{text!r}; write INDEX or INDEX.ORDINAL") from None
-
-
-def _told(found: State) -> dict[str, Any]:
-    return {
-        "applied_index": found.applied_index,
-        "log_time_ms": found.log_time_ms,
-        "topics": {name: size.num_partitions for name, size in sorted(found.topics.items())},
-        "groups": {name: _of_its_type(found, name) for name in sorted(found.groups)},
-    }
-
-
-def _of_its_type(found: State, group_id: str) -> dict[str, Any]:
-    from holdfast.coordinator.kernel import queries  # noqa: PLC0415 - for this command alone
-
-    other = queries.describe_consumer_group(found, group_id)
-    if other.error is None:
-        return _consumer_group(other)
-    return _group(queries.describe_group(found, group_id))
-
-
-def _consumer_group(group: DescribedConsumerGroup) -> dict[str, Any]:
-    return {
-        "state": group.state,
-        "group_epoch": group.group_epoch,
-        "assignment_epoch": group.assignment_epoch,
-        "members": {
-            member.member_id: {
-                "instance_id": member.instance_id,
-                "member_epoch": member.member_epoch,
-                "assignment": dict(member.assignment),
-                "target": dict(member.target),
-            }
-            for member in sorted(group.members, key=attrgetter("member_id"))
-        },
-    }
-
-
-def _group(group: DescribedGroup) -> dict[str, Any]:
-    return {
-        "state": group.state,
-        "generation": group.generation,
-        "leader": group.leader or None,
-        "members": {
-            member.member_id: {
-                "instance_id": member.instance_id,
-                "assignment": _assignment(group, member.assignment),
-            }
-            for member in sorted(group.members, key=attrgetter("member_id"))
-        },
-    }
-
-
-def _assignment(group: DescribedGroup, assignment: bytes) -> str | dict[str, list[int]]:
-    """Return partitions by topic if the group's type tells how to read the bytes, else hex."""
-    from holdfast.storage.codec.event_codec import CodecError, decode_assignment  # noqa: PLC0415 - for this command alone
-
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        return assignment.hex()
+        place = int(index), int(ordinal) if ordinal else (1 << 31) - 1
+        if place[0] <= INT64_MAX and place[1] <= INT32_MAX:
+            return Position(*place), None
     try:
-        partitions = decode_assignment(assignment)
-    except CodecError:
-        return assignment.hex()
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        topics.setdefault(topic, []).append(partition)
-    return topics
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no place: write INDEX, INDEX.ORDINAL, or a time as 2026-01-31T08:15:00Z",
+            param_hint=f"'{option}'",
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return None, round(moment.timestamp() * 1000)

@@ -1,0 +1,39 @@
+"""Places in a log: whether a log reaches them.
+
+A log knows nothing of what lies behind its last record, and the state before the first is none.
+"""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from holdfast.replay.read.log_rows import Cut
+from holdfast.replay.read.node_logs import NodeLog
+
+
+def refuse_outside(log: NodeLog, cut: Cut) -> None:
+    """Raise ValueError for a position beyond the last record, or a time before the first one.
+
+    A time behind the last record is none: nothing had happened since, as far as the log tells.
+    """
+    if cut.last is not None and cut.last.index > log.last.index:
+        raise ValueError(
+            f"there is no record at {cut.last.index} yet: the log of {log.node} ends at "
+            f"{log.last.index}.{log.last.ordinal}. What is not sealed yet can be exported "
+            "(`holdfast log export`)"
+        )
+    if cut.log_time_ms is None or log.begins.cut:  # what a checkpoint stands for was looked at
+        return
+    first_ms = _first_ms(log)
+    if cut.log_time_ms < first_ms:
+        raise ValueError(
+            f"the log of {log.node} begins at log time {first_ms}, and {cut.log_time_ms} is "
+            "before that: ask for a later time"
+        )
+
+
+def _first_ms(log: NodeLog) -> int:
+    """Return the log time of the first record."""
+    columns = [pq.read_table(path, columns=["log_time_ms"]) for path in log.segments[0].files]
+    return int(min(pc.min(table["log_time_ms"]).as_py() for table in columns if table.num_rows))

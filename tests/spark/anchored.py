@@ -33,7 +33,8 @@ def led_to(log: EventLog, index: int) -> tuple[State, bytes]:
 def anchor_of(log: EventLog, index: int, node: str = "n1", cluster: str = "c") -> Anchor:
     """What a node that holds the log tells of it at an index."""
     state, head = led_to(log, index)
-    return Anchor(cluster, node, index, state.log_time_ms, head, digest_of(state))
+    digest, recovery = digest_of(state), state.recovery_number
+    return Anchor(cluster, node, index, state.log_time_ms, head, digest, recovery)
 
 
 def as_told(anchor: Anchor) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def as_told(anchor: Anchor) -> dict[str, Any]:
         "chain": anchor.chain.hex(),
         "digest": f"{anchor.digest:016x}",
         "version": "0.2.0",
+        "recovery_number": anchor.recovery_number,
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast.replay.verify.anchor_files import Anchor, read_anchors, refuse_others
 from spark.anchored import as_told
 
-ONE = Anchor("c", "n1", 7, 1_000, bytes(range(32)), 0x0123456789ABCDEF)
+ONE = Anchor("c", "n1", 7, 1_000, bytes(range(32)), 0x0123456789ABCDEF, 3)
 TWO = Anchor("c", "n2", 9, 2_000, bytes(32), 1)
 
 
@@ -72,6 +72,7 @@ def test_one_object_alone_and_values_are_anchors_too(tmp_path: Path) -> None:
         (json.dumps(as_told(ONE) | {"chain": "ab"}), "chain must be 64 hexadecimal digits"),
         (json.dumps(as_told(ONE) | {"digest": "x" * 16}), "digest must be 16 hexadecimal digits"),
         (json.dumps(as_told(ONE) | {"node": ""}), "node must be a name"),
+        (json.dumps(as_told(ONE) | {"recovery_number": "1"}), "recovery_number must be a whole"),
         ('{"format": 1}', "cluster_id must be a name, and is missing"),
     ],
 )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from holdfast.coordinator.model.events import LevelRaised, RecoveryNumberRaised
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.app import verify
 from holdfast.replay.read.log_rows import HEAD, Cut
 from holdfast.replay.read.node_logs import buckets_of, node_log, sources_by_segment
 from holdfast.replay.verify.anchor_files import Anchor
-from holdfast.replay.verify.anchor_marks import MARK, summed
+from holdfast.replay.verify.anchor_marks import MARK, restores_in, summed
 from holdfast.replay.verify.anchors import Outcome, compared, marks_of
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
@@ -39,7 +41,8 @@ def compare(folder: Path, anchors: Sequence[Anchor]) -> Outcome:
     rows += fold_cluster(sources_by_segment(log), Cut(), log.begins, marks)
     reached = summed([row for row in rows if row.tag == MARK], marks)
     (head,) = (row for row in rows if row.tag == HEAD)
-    return compared(anchors, reached, log.begins, Position(head.idx, head.ordinal))
+    last = Position(head.idx, head.ordinal)
+    return compared(anchors, reached, restores_in(rows), log.begins, last)
 
 
 def test_s3_a_log_that_all_nodes_had_rewritten_with_its_chains_is_found_by_anchors(
@@ -119,6 +122,82 @@ def test_s24_an_anchor_from_before_the_checkpoint_is_noted_and_later_ones_are_co
 
     where = f"lies before the checkpoint at {cut.index}.{cut.ordinal}: it was not compared"
     assert found == Outcome(3, [], [f"the anchor of node n1 at index {cut.index - 1} {where}"])
+
+
+def branch(log: EventLog, *, commits: int, offset: int) -> EventLog:
+    """The log, and changes that another branch of it does not have."""
+    made = replace(log, records=[*log.records], rows=[*log.rows], heads={**log.heads})
+    for _ in range(commits):
+        made.entry("g0", committed(1, offset))
+    return made
+
+
+def restored(log: EventLog) -> EventLog:
+    """The log as a restored cluster goes on with it: the next leader's entries, and a change."""
+    made = branch(log, commits=0, offset=0)
+    made.silent_entry()
+    made.entry("", LevelRaised(2))
+    made.entry("", RecoveryNumberRaised(1, log.index))
+    return branch(made, commits=3, offset=8)
+
+
+def test_s13_an_anchor_of_what_a_restore_dropped_is_noted_and_accuses_nobody(
+    tmp_path: Path,
+) -> None:
+    """It is of entries that are in no log any more; also one that is beyond the restored log."""
+    dropped, kept = branch(LOG, commits=9, offset=7), restored(LOG)
+    old = [anchor_of(dropped, index) for index in (LOG.index, LOG.index + 2, dropped.index)]
+    new = [anchor_of(kept, index) for index in range(1, kept.index + 1)]
+
+    found = compare(write_node(tmp_path, "n1", kept.rows), [*old, *new])
+
+    assert dropped.index > kept.index
+    assert (found.compared, found.findings) == (1 + kept.index, [])
+    why = f"is of recovery 0, and by the log recovery 1 kept entries up to {LOG.index} only"
+    assert [note.split(":")[0] for note in found.notes] == [f"{each} {why}" for each in old[1:]]
+
+
+def test_s13_a_restore_excuses_no_rewriting_of_what_it_kept_or_of_what_followed_it(
+    tmp_path: Path,
+) -> None:
+    log = restored(LOG)
+    last = len(log.records) - 1
+    before, after = anchor_of(log, AT), anchor_of(log, log.index)
+
+    kept = compare(
+        write_node(tmp_path / "kept", "n1", rewritten(log, VICTIM, committed(1, 999_999))), [before]
+    )
+    new = compare(
+        write_node(tmp_path / "new", "n1", rewritten(log, last, committed(1, 999_999))), [after]
+    )
+
+    assert {f.text.split(" tells ")[0] for f in kept.findings} == {str(before)}
+    assert {f.text.split(" tells ")[0] for f in new.findings} == {str(after)}
+    assert "of recovery 1" in str(after)
+
+
+def test_s13_a_log_that_begins_behind_a_restore_knows_of_it_by_its_checkpoint(
+    tmp_path: Path,
+) -> None:
+    dropped, kept = branch(LOG, commits=9, offset=7), restored(LOG)
+    anchors = [anchor_of(dropped, dropped.index), anchor_of(kept, kept.index)]
+
+    found = compare(write_cut_node(tmp_path, "n1", kept, len(kept.records) - 1), anchors)
+
+    assert (found.compared, found.findings) == (1, [])
+    assert "recovery 1 kept entries" in found.notes[0]
+
+
+def test_s13_old_disks_are_told_from_the_restored_cluster_that_told_an_anchor(
+    tmp_path: Path,
+) -> None:
+    """The log of before the restore does not lead to what was told after it."""
+    dropped, kept = branch(LOG, commits=9, offset=7), restored(LOG)
+
+    found = compare(write_node(tmp_path, "n1", dropped.rows), [anchor_of(kept, kept.index)])
+
+    assert {f.kind for f in found.findings} == {"anchor"}
+    assert all("of recovery 1 tells" in f.text for f in found.findings)
 
 
 def test_an_anchor_of_another_cluster_is_refused_by_name(tmp_path: Path) -> None:

@@ -1945,6 +1945,7 @@ class LogAnchor(_message.Message):
     CHAIN_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    RECOVERY_NUMBER_FIELD_NUMBER: _builtins.int
     format: _builtins.int
     """The form of this message: 1. A form that older readers would misunderstand has a higher number."""
     cluster_id: _builtins.str
@@ -1961,6 +1962,8 @@ class LogAnchor(_message.Message):
     """Digest of its state, as nodes compare it: 8 bytes."""
     version: _builtins.str
     """Holdfast's version on the node."""
+    recovery_number: _builtins.int
+    """Recovery number of its state: an anchor with a lower one than the log's may be of entries that a restore dropped."""
     def __init__(
         self,
         *,
@@ -1972,10 +1975,11 @@ class LogAnchor(_message.Message):
         chain: _builtins.bytes = ...,
         digest: _builtins.bytes = ...,
         version: _builtins.str = ...,
+        recovery_number: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "cluster_id", b"cluster_id", "digest", b"digest", "format", b"format", "index", b"index", "log_time_ms", b"log_time_ms", "node", b"node", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "cluster_id", b"cluster_id", "digest", b"digest", "format", b"format", "index", b"index", "log_time_ms", b"log_time_ms", "node", b"node", "recovery_number", b"recovery_number", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -90,6 +90,8 @@ class Anchor(NamedTuple):
     """Head of the chain over all records (S3)."""
     digest: bytes
     """Of its state alone."""
+    recovery_number: int
+    """Of its state (S13): a restore drops entries, and what was told of them holds no more."""
 
 
 class ReplicaLike(Protocol):

@@ -70,7 +70,9 @@ class FakeReplica:
     async def anchor(self) -> Anchor:
         state = self.state
         digest = digest_of(state).to_bytes(8, "big")
-        return Anchor(state.applied_index, state.log_time_ms, self.chain_head or bytes(32), digest)
+        head = self.chain_head or bytes(32)
+        place = state.applied_index, state.log_time_ms
+        return Anchor(*place, head, digest, state.recovery_number)
 
     def lead(self, term: int = 1) -> None:
         """Win an election and apply the own no-op."""

@@ -35,6 +35,8 @@ class Anchor(NamedTuple):
     """The head of the chain over all records (S3)."""
     digest: int
     """Of its state, by the rules of `codec.state_image`."""
+    recovery_number: int = 0
+    """Of its state (S13); 0: the cluster was never restored."""
     source: str = ""
     """Where it was read, for people."""
     own: bool = False
@@ -45,7 +47,8 @@ class Anchor(NamedTuple):
         if self.own:
             return f"the state on the disk of node {self.node}, at index {self.index},"
         where = f" ({self.source})" if self.source else ""
-        return f"the anchor of node {self.node} at index {self.index}{where}"
+        since = f" of recovery {self.recovery_number}" if self.recovery_number else ""
+        return f"the anchor of node {self.node} at index {self.index}{since}{where}"
 
 
 class Told(NamedTuple):
@@ -134,6 +137,7 @@ def _anchor(told: dict[str, Any], source: str) -> Anchor:
         _number(told, "log_time_ms"),
         _hex(told, "chain", _CHAIN_DIGITS),
         int.from_bytes(_hex(told, "digest", _DIGEST_DIGITS), "big"),
+        _number(told, "recovery_number"),
         source,
     )
 

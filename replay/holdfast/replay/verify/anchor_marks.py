@@ -20,6 +20,9 @@ MARK: Final = "mark"
 """Tag of a row: key = which mark, content = a part of the digest there; of the part that has the
 chain, text = its head in hexadecimal, idx and ordinal = the last record before the mark."""
 
+RESTORE: Final = "restore"
+"""Tag of a row: idx = the last entry that a restore kept, ordinal = its recovery number."""
+
 
 class Mark(NamedTuple):
     """A place at which the digest is wanted: after entry `index`, at this log time (S8)."""
@@ -35,6 +38,15 @@ class Reached(NamedTuple):
     """The last record up to there."""
     chain: bytes
     digest: int
+
+
+class Restore(NamedTuple):
+    """The log goes on from an earlier place: what followed it then is in no log any more (S13)."""
+
+    number: int
+    """The recovery number from here on."""
+    kept: int
+    """Index of the last entry that was kept."""
 
 
 @dataclass(slots=True)
@@ -82,6 +94,16 @@ def mark_row(number: int, total: int, head: bytes = b"", at: tuple[int, int] = (
     content = (total % DIGEST_SPAN).to_bytes(8, "big")
     index, ordinal = at
     return ResultRow(MARK, "", "", str(number), head.hex(), content, index, ordinal)
+
+
+def restore_row(restore: Restore) -> ResultRow:
+    """Make the row of a restore that the log tells of."""
+    return ResultRow(RESTORE, idx=restore.kept, ordinal=restore.number)
+
+
+def restores_in(rows: Sequence[ResultRow]) -> list[Restore]:
+    """Return the restores that rows tell of, in the order of their numbers."""
+    return sorted(Restore(row.ordinal, row.idx) for row in rows if row.tag == RESTORE)
 
 
 def summed(rows: Sequence[ResultRow], marks: Sequence[Mark]) -> dict[Mark, Reached]:

@@ -14,7 +14,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import Beginning
 from holdfast.replay.verify.anchor_files import KIND, Anchor
-from holdfast.replay.verify.anchor_marks import Mark, Reached
+from holdfast.replay.verify.anchor_marks import Mark, Reached, Restore
 
 
 class Outcome(NamedTuple):
@@ -32,9 +32,13 @@ def marks_of(anchors: Iterable[Anchor], begins: Beginning) -> list[Mark]:
 
 
 def compared(
-    anchors: Sequence[Anchor], reached: dict[Mark, Reached], begins: Beginning, last: Position
+    anchors: Sequence[Anchor],
+    reached: dict[Mark, Reached],
+    restores: Sequence[Restore],
+    begins: Beginning,
+    last: Position,
 ) -> Outcome:
-    """Compare all anchors. `last`: the last record of the log that was folded."""
+    """Compare all anchors with a log that was folded. `last`: its last record."""
     outcome = Outcome(0, [], [])
     count = 0
     for anchor in anchors:
@@ -42,16 +46,44 @@ def compared(
             outcome.notes.append(f"{anchor} lies before {begins}: it was not compared")
             continue
         here = reached[Mark(anchor.index, anchor.log_time_ms)]
-        if anchor.index > last.index and here.chain != anchor.chain:
+        differing = _differing(anchor, here)
+        restore = _which_dropped(anchor, restores) if differing else None
+        if restore is not None:
+            outcome.notes.append(_dropped(anchor, restore))
+        elif anchor.index > last.index and here.chain != anchor.chain:
             _beyond(anchor, last, outcome)
-            continue
-        count += 1
-        outcome.findings.extend(_differing(anchor, here))
+        else:
+            count += 1
+            outcome.findings.extend(differing)
     return outcome._replace(compared=count)
 
 
 def _is_before(anchor: Anchor, begins: Beginning) -> bool:
     return anchor.index < begins.last.index
+
+
+def _which_dropped(anchor: Anchor, restores: Sequence[Restore]) -> Restore | None:
+    """Find the restore that dropped the entries up to which an anchor goes (S13).
+
+    Who told it did not know of the restore yet. Entries of the restored log before the one that
+    raises the number are told with the old number, too; there chain and digest are equal.
+    """
+    return next(
+        (
+            restore
+            for restore in restores
+            if restore.number > anchor.recovery_number and restore.kept < anchor.index
+        ),
+        None,
+    )
+
+
+def _dropped(anchor: Anchor, restore: Restore) -> str:
+    return (
+        f"{anchor} is of recovery {anchor.recovery_number}, and by the log recovery "
+        f"{restore.number} kept entries up to {restore.kept} only: it was not compared. If nobody "
+        "restored the cluster then, the log was rewritten"
+    )
 
 
 def _beyond(anchor: Anchor, last: Position, outcome: Outcome) -> None:

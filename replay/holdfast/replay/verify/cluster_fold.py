@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.errors import InvariantBroken
-from holdfast.coordinator.model.events import HistoryCut, Record, RequestRecorded
+from holdfast.coordinator.model.events import (
+    HistoryCut,
+    Record,
+    RecoveryNumberRaised,
+    RequestRecorded,
+)
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.structures.pmap import PMap
@@ -28,7 +33,7 @@ from holdfast.replay.read.log_rows import (
     contradictions,
     read_rows_in_order,
 )
-from holdfast.replay.verify.anchor_marks import Mark, mark_row
+from holdfast.replay.verify.anchor_marks import Mark, Restore, mark_row, restore_row
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import changes, weight
 
@@ -50,6 +55,7 @@ def fold_cluster(
     for number in range(passed, len(marks)):
         yield fold.at(number, marks[number])
     yield from fold.findings.rows
+    yield from map(restore_row, fold.restores)
     yield ResultRow(HEAD, content=fold.head, idx=fold.last.index, ordinal=fold.last.ordinal)
     yield ResultRow(COUNT, idx=fold.count)
     index = fold.last.index if cut.last is None else cut.last.index
@@ -70,7 +76,10 @@ def _begun(begins: Beginning) -> _ClusterFold:
     checkpoint = begins.read(lambda _: False)
     state = checkpoint.state
     head = checkpoint.heads.get("", CHAIN_START)
-    return _ClusterFold(begins, state, head, begins.last, state.log_time_ms)
+    fold = _ClusterFold(begins, state, head, begins.last, state.log_time_ms)
+    if state.recovery_number:  # it kept at most what was before its own entry
+        fold.restores.append(Restore(state.recovery_number, state.recovered_at - 1))
+    return fold
 
 
 @dataclass(slots=True)
@@ -84,6 +93,7 @@ class _ClusterFold:
     log_time_ms: int
     count: int = 0
     findings: FindingRows = field(default_factory=FindingRows)
+    restores: list[Restore] = field(default_factory=list)
 
     def at(self, number: int, mark: Mark) -> ResultRow:
         """Tell chain and digest as they are now, at a mark."""
@@ -124,6 +134,8 @@ class _ClusterFold:
             if wrong:
                 self.findings.add("payload", row, f"{', '.join(wrong)} contradict the payload")
             self._compare(row, record)
+            if isinstance(record.event, RecoveryNumberRaised):
+                self.restores.append(Restore(record.event.number, record.event.kept))
 
     def _compare(self, row: LogRow, record: Record) -> None:
         """Compare the checkpoint that the log begins with and the cut that asked for it (S24)."""

@@ -21,7 +21,15 @@ from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut, ResultRow
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, sources_by_segment
 from holdfast.replay.spark.tasks import Task, run_tasks
-from holdfast.replay.verify.anchor_marks import MARK, Mark, Reached, summed
+from holdfast.replay.verify.anchor_marks import (
+    MARK,
+    RESTORE,
+    Mark,
+    Reached,
+    Restore,
+    restores_in,
+    summed,
+)
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
 from holdfast.storage.codec.state_image import restore
@@ -89,6 +97,11 @@ class Folded:
         """Return chain and digest at each of the marks that the fold was given."""
         rows = self.rows.where(f.col("tag") == MARK).select(*ResultRow._fields).collect()
         return summed([ResultRow(*row) for row in rows], marks)
+
+    def restores(self) -> list[Restore]:
+        """Return the restores of which the log tells (S13)."""
+        rows = self.rows.where(f.col("tag") == RESTORE).select(*ResultRow._fields).collect()
+        return restores_in([ResultRow(*row) for row in rows])
 
     def state(self) -> State:
         """Build the coordinator's state. For states that fit into the driver's memory."""

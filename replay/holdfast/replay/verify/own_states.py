@@ -75,21 +75,22 @@ def _read(node: str, folder: Path) -> list[Anchor]:
         store = StateStore(folder / STATE_FOLDER, readonly=True)
         try:
             meta = store.meta()
-            cluster_id, digest = _summed(store)
+            known, digest = _summed(store)
         finally:
             store.close()
     if meta is None:
         return []
     place = meta.index, meta.log_time_ms, meta.chain
-    return [Anchor(cluster_id, node, *place, digest, str(folder), own=True)]
+    told = Anchor(known.cluster_id, node, *place, digest, known.recovery_number)
+    return [told._replace(source=str(folder), own=True)]
 
 
-def _summed(store: StateStore) -> tuple[str, int]:
-    """Return the cluster and the digest of a stored state, record by record.
+def _summed(store: StateStore) -> tuple[State, int]:
+    """Return the cluster's own part of a stored state, and the digest of all, record by record.
 
     Records are encoded anew: an older version may have written the same value in other bytes.
     """
-    cluster_id, total = "", 0
+    known, total = State(), 0
     for record in store.load():
         if record.database not in _DIGESTED:
             continue
@@ -97,6 +98,6 @@ def _summed(store: StateStore) -> tuple[str, int]:
         if isinstance(item.value, Rebalance):  # version 0.1.0 filed them with their group
             continue
         if isinstance(item.value, State):
-            cluster_id = item.value.cluster_id
+            known = item.value
         total += weight(encode_state(item))
-    return cluster_id, total % DIGEST_SPAN
+    return known, total % DIGEST_SPAN

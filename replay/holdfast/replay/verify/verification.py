@@ -233,7 +233,7 @@ class Verification:
             mine = [anchor for anchor in told.anchors if anchor.own is own]
             seen = told.findings if own else ()
             if mine or seen:
-                found = anchors.compared(mine, reached, log.begins, last)
+                found = anchors.compared(mine, reached, folded.restores(), log.begins, last)
                 covered = f"chain and digest of {found.compared} of {len(mine)}"
                 self._add(name, covered, [*seen, *found.findings], 0.0)
                 self._notes.extend(found.notes)

@@ -45,7 +45,7 @@ class Digests:
         """Begin with no digest under way."""
         self._publish, self._stop = publish, stop
         self._machine: StateMachine | None = None
-        self._index = self._log_time_ms = 0
+        self._index = self._log_time_ms = self._recovery_number = 0
         self._publishes = self._scheduled = False
         self._asked: list[asyncio.Future[Anchor | None]] = []
 
@@ -85,6 +85,7 @@ class Digests:
         self._machine, self._publishes = machine, publishes
         self._index = machine.state.applied_index
         self._log_time_ms = machine.state.log_time_ms
+        self._recovery_number = machine.state.recovery_number
         if not self._scheduled:
             self._schedule()
 
@@ -129,4 +130,5 @@ class Digests:
             if self._publishes:
                 self._publish(self._index, digest)
             own, chain = digest[:STATE_BYTES], digest[STATE_BYTES:]
-            self._tell(Anchor(self._index, self._log_time_ms, chain, own))
+            place = self._index, self._log_time_ms
+            self._tell(Anchor(*place, chain, own, self._recovery_number))

@@ -115,6 +115,7 @@ class Nodes:
             chain=told.chain,
             digest=told.digest,
             version=self._own.release,
+            recovery_number=told.recovery_number,
         )
 
     def _node(self, known: KnownNode, status: Status, seen: PeerStatus | None) -> a.DescribedNode:

@@ -38,6 +38,7 @@ def asked(*command: str) -> tuple[Result, dict[str, Any]]:
                 "log_time_ms": state.log_time_ms,
                 "chain": "00" * 32,
                 "digest": f"{digest_of(state):016x}",
+                "recovery_number": state.recovery_number,
             }
 
     return asyncio.run(story())
@@ -61,7 +62,8 @@ def test_people_see_index_chain_and_digest_whole() -> None:
 
     assert ended.exit_code == 0
     assert ended.output.splitlines()[1].split() == [
-        str(expected[name]) for name in ("node", "index", "log_time_ms", "chain", "digest")
+        str(expected[name])
+        for name in ("node", "index", "recovery_number", "log_time_ms", "chain", "digest")
     ]
 
 

@@ -175,14 +175,14 @@ async def test_s3_whoever_asks_while_a_snapshot_is_installed_is_told_of_the_new_
         world.replica._handle(Applied(index, 1, payload(index)))
     asked = asyncio.ensure_future(world.replica.anchor())
     await asyncio.sleep(0)  # it has begun
-    installed = StateMachine(State(applied_index=9_000))
-    world.replica._machine = installed
+    state = State(applied_index=9_000, recovery_number=2)
+    world.replica._machine = StateMachine(state)
     world.replica._digests.forget()
 
     told = await asked
 
-    assert told.index == 9_000
-    assert told.digest + told.chain == StateMachine(State(applied_index=9_000)).digest()
+    assert (told.index, told.recovery_number) == (9_000, 2)
+    assert told.digest + told.chain == StateMachine(state).digest()
 
 
 @pytest.mark.source("it puts a spy in the place of a method")

@@ -235,10 +235,11 @@ def test_a_node_without_a_state_does_not_say_that_everybody_may_do_everything() 
 
 
 def test_s3_an_anchor_tells_of_which_log_and_of_which_moment_it_is() -> None:
+    state = State(cluster_id="c", applied_index=1, recovery_number=2)
     made = nodes(None, None)
+    made._replica.state = state  # type: ignore[misc]  # a fake's
     told = asyncio.run(made.anchor())
 
-    state = State(cluster_id="c", applied_index=1)
     assert told == a.LogAnchor(
         format=1,
         cluster_id="c",
@@ -247,6 +248,7 @@ def test_s3_an_anchor_tells_of_which_log_and_of_which_moment_it_is() -> None:
         chain=bytes(32),
         digest=digest_of(state).to_bytes(8, "big"),
         version=VERSION,
+        recovery_number=2,
     )
 
 

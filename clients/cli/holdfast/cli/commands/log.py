@@ -105,7 +105,7 @@ def anchor(cluster: Cluster, node: str | None, *, as_json: bool) -> None:
             click.echo(readable_json(plain(each)))  # noqa: TID251 - JSON is escaped already
             spoken()
     elif told:
-        table(("NODE", "INDEX", "LOG TIME MS", "CHAIN", "DIGEST"), map(_anchored, told))
+        table(_ANCHOR_COLUMNS, map(_anchored, told))
     for one in seen:
         if one.answer and not one.answer.HasField("anchor"):
             say(f"holdfast: {one.name} told no anchor. {_NO_ANCHOR}", err=True)
@@ -122,8 +122,12 @@ _NO_ANCHOR: Final = (
 )
 
 
+_ANCHOR_COLUMNS: Final = ("NODE", "INDEX", "RECOVERY", "LOG TIME MS", "CHAIN", "DIGEST")
+
+
 def _anchored(told: LogAnchor) -> tuple[object, ...]:
-    return (told.node, told.index, told.log_time_ms, told.chain.hex(), told.digest.hex())
+    place = (told.node, told.index, told.recovery_number, told.log_time_ms)
+    return (*place, told.chain.hex(), told.digest.hex())
 
 
 _node_dir = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -1,14 +1,15 @@
 """Entry points: verify logs, make a state, write a report; for `holdfast replay` and programs.
 
 Each function takes the directories of nodes and starts a Spark session of its own unless it is
-given one. Raises `SparkMissing` at import, `NoJava` where Spark cannot start, FileNotFoundError and
-ValueError for directories that are not a node's; faults *in* a log are reported, never raised.
+given one. Raises `SparkMissing` at import, `NoJava` where Spark cannot start, `CannotCheck` where
+it fails, FileNotFoundError and `WrongUse` (a ValueError) for directories that are not those of
+nodes; faults *in* a log are reported, never raised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,17 @@ from holdfast.coordinator.model.state import State
 from holdfast.replay.analyse.analysis import Frozen, Mark
 from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.analyse.why import Explained, rebalance_to
-from holdfast.replay.findings import Report
+from holdfast.replay.findings import CannotCheck, Check, Report, WrongUse
+from holdfast.replay.read.independence import check_independent
 from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog, node_logs
 from holdfast.replay.read.places import refuse_outside
 from holdfast.replay.report import writer as reports
 from holdfast.replay.report.plain_state import Difference, compare_states, plain_state
+from holdfast.replay.spark.failures import surroundings
+from holdfast.replay.spark.java import NoJava
 from holdfast.replay.spark.session import session
+from holdfast.replay.verify.acknowledged import check_witnesses
 from holdfast.replay.verify.anchor_files import Anchor, Told, read_anchors, refuse_others
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold
@@ -35,13 +40,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Anchor",
+    "CannotCheck",
     "Cut",
     "Difference",
     "Expected",
     "Explained",
     "Frozen",
     "Mark",
+    "NoJava",
     "Report",
+    "WrongUse",
     "difference",
     "plain_state",
     "report",
@@ -69,9 +77,17 @@ def verify(
     for an anchor of another cluster, or a file that holds none.
     """
     logs = node_logs(node_dirs)
+    check_independent(node_dirs, logs)
+    check_witnesses(witness)
     told = _told(logs, node_dirs, anchors)
-    with _session(spark) as running:
-        return verify_logs(running, logs, expected_digest, witness, told)
+    try:
+        with _session(spark) as running:
+            return verify_logs(running, logs, expected_digest, witness, told)
+    except (CannotCheck, NoJava) as error:
+        found = tuple(finding for log in logs for finding in log.findings)
+        if not found:
+            raise
+        return Report((Check("manifests", f"{len(logs)} nodes", found),), unfinished=str(error))
 
 
 def state(
@@ -161,8 +177,10 @@ def _session(spark: SparkSession | None) -> Iterator[SparkSession]:
     if spark is not None:
         yield spark
         return
-    with session() as made:
-        yield made
+    with ExitStack() as started:
+        with surroundings():
+            running = started.enter_context(session())
+        yield running
 
 
 def _reaching(logs: Sequence[NodeLog], cut: Cut) -> list[NodeLog]:

@@ -9,22 +9,34 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import readable
 
 
+class WrongUse(ValueError):
+    """What was given cannot be verified as it was given; the sentence says what to give."""
+
+
+class CannotCheck(Exception):
+    """The surroundings failed, not the log: nothing was proven. The sentence says what to do."""
+
+
 class Finding(NamedTuple):
     """Something that is wrong."""
 
     kind: str
-    """A word that programs may compare: unreadable, missing, lost, extra, duplicated, changed,
-    manifest, checkpoint, gap, chain, payload, rules, state, digest, anchor (see docs/replay.md)."""
+    """A word that programs may compare, one of those in docs/replay.md."""
     node: str  # "" if no single node is at fault
     group: str
     position: Position | None
     text: str
+    file: str = ""  # or the folder of a segment; "" if no single one is at fault
 
     def __str__(self) -> str:
         """Format it as one line for people."""
-        where = [f"node {self.node}" if self.node else "", f"group {self.group!r}"]
         place = f"at {self.position.index}.{self.position.ordinal}" if self.position else ""
-        parts = [where[0], where[1] if self.group else "", place]
+        parts = [
+            f"node {self.node}" if self.node else "",
+            f"group {self.group!r}" if self.group else "",
+            place,
+            self.file if self.file not in self.text else "",
+        ]
         return f"{self.kind}: {self.text} ({', '.join(part for part in parts if part) or 'log'})"
 
 
@@ -56,6 +68,8 @@ class Report:
     notes: tuple[str, ...] = ()  # what was not covered, without being wrong
     cut: Position | None = None
     """A checkpoint stands for the records up to here, which retention has deleted (S24)."""
+    unfinished: str = ""
+    """Why not all checks were made, if something was found before that; "": all were."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -65,7 +79,7 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether something was checked and nothing was found."""
-        return bool(self.checks) and self.records > 0 and not self.findings
+        return bool(self.checks) and self.records > 0 and not self.findings and not self.unfinished
 
     def table(self) -> str:
         """Format the outcome for people: a line a check, then the findings."""
@@ -77,6 +91,7 @@ class Report:
         ]
         lines += [f"  - {finding}" for finding in self.findings]
         lines += [f"note: {note}" for note in self.notes]
+        lines += [f"not finished: {self.unfinished}"] if self.unfinished else []
         last = f"{self.last.index}.{self.last.ordinal}" if self.last else "nothing"
         digest = "none" if self.digest is None else f"{self.digest:016x}"
         verdict = "verified" if self.passed else "NOT verified"

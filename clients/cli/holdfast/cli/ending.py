@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 UNREACHED: Final = 3
 UNKNOWN: Final = 4
+UNCHECKED: Final = 5
 STOPPED: Final = 6
 REMOVED: Final = 7
-"""Exit codes beside click's 2 for wrong usage; 6 is a node's that must not be started unseen, 7 is
+"""Exit codes beside click's 2 for wrong usage; 5 is `holdfast replay verify`'s, which could not do
+its work; 6 is a node's that must not be started unseen, 7 is
 one's that was removed from its cluster."""
 
 _PRINTED: Final = "holdfast.cli.json_printed"

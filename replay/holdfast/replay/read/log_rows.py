@@ -114,7 +114,7 @@ class ResultRow(NamedTuple):
 
     `record`: key = database, content = a state record of group `grp` ("": of no group). `entry`:
     kind, key, text, for comparison with `sql_state`. `head`: content = head of the chain.
-    `finding`: kind, text, place. `count`: idx = records seen.
+    `finding`: kind, text, place, key = the file. `count`: idx = records seen.
     """
 
     tag: str
@@ -132,12 +132,14 @@ class FindingRows:
     """A task's findings, as rows of its result; the first FINDINGS_MAX of them."""
 
     rows: list[ResultRow] = field(default_factory=list)
+    file: str = ""
+    """The file, or the folder of files, that is being read."""
 
     def add(self, kind: str, row: LogRow, text: str) -> None:
         """Add a finding about a row."""
         if len(self.rows) < FINDINGS_MAX:
             place = (row["idx"], row["ordinal"])
-            self.rows.append(ResultRow(FINDING, row["grp"], kind, "", text, b"", *place))
+            self.rows.append(ResultRow(FINDING, row["grp"], kind, self.file, text, b"", *place))
 
 
 def read_rows(source: Source, cut: Cut) -> Iterator[LogRow]:

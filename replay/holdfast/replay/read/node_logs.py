@@ -8,67 +8,26 @@ begins at a checkpoint (S24). Knows folders and manifests, no Spark and no conte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from holdfast.coordinator.model.ids import Position
-from holdfast.replay.findings import Finding
+from holdfast.replay.findings import Finding, WrongUse
+from holdfast.replay.read import archive
 from holdfast.replay.read.log_rows import Beginning, Bucket, Source
 from holdfast.storage.segments.held_log import HeldLog, held_log
 from holdfast.storage.segments.segments import (
     BUCKETS,
     Manifest,
     bucket_file,
-    read_manifest,
     segments_in,
 )
 
 SEGMENTS: Final = "segments"
 TAIL: Final = "tail"
-_MANIFEST_ERRORS: Final = (OSError, ValueError, KeyError, TypeError)
-
-
-class Segment(NamedTuple):
-    """One folder of data files."""
-
-    folder: Path
-    manifest: Manifest
-    after: Position  # records up to this one are in an earlier segment, or were cut off
-    sealed: bool  # false: an exported tail
-
-    @property
-    def key(self) -> str:
-        """The end of its address as Spark gives it in `_metadata.file_path`."""
-        return quote(f"{self.folder.parent.name}/{self.folder.name}")
-
-    @property
-    def files(self) -> list[str]:
-        """The data files that the manifest names."""
-        return [str(self.folder / name) for name in self.manifest.files]
-
-
-class NodeLog(NamedTuple):
-    """A node's segments in the order of the log, and the findings of their manifests."""
-
-    node: str
-    segments: tuple[Segment, ...]
-    findings: tuple[Finding, ...] = ()
-    begins: Beginning = Beginning()
-
-    @property
-    def last(self) -> Position:
-        """The last position that the manifests promise."""
-        return max((Position(*s.manifest.last) for s in self.segments), default=self.begins.last)
-
-    @property
-    def sealed(self) -> tuple[Segment, ...]:
-        """The segments without the exported tail."""
-        return tuple(segment for segment in self.segments if segment.sealed)
 
 
 class Range(NamedTuple):
@@ -83,6 +42,56 @@ class Range(NamedTuple):
         return f"{a}.{b} to {c}.{d}"
 
 
+class Segment(NamedTuple):
+    """One folder of data files."""
+
+    folder: Path
+    manifest: Manifest
+    after: Position  # records up to this one are in an earlier segment, or were cut off
+    sealed: bool  # false: an exported tail
+    held: Range | None = None
+    """What it truly holds, if that is known and the manifest says something else."""
+
+    @property
+    def ends(self) -> Range:
+        """The first and the last position; those of the manifest unless they are known better."""
+        return self.held or _ends(self.manifest)
+
+    @property
+    def key(self) -> str:
+        """The end of its address as Spark gives it in `_metadata.file_path`."""
+        return quote(self.folder.name)
+
+    @property
+    def files(self) -> list[str]:
+        """The data files that the manifest names."""
+        return [str(self.folder / name) for name in self.manifest.files]
+
+
+class NodeLog(NamedTuple):
+    """A node's segments in the order of the log, and the findings of their manifests."""
+
+    node: str  # its id, or the folder's name where the id tells no single log
+    segments: tuple[Segment, ...]
+    findings: tuple[Finding, ...] = ()
+    begins: Beginning = Beginning()
+
+    @property
+    def last(self) -> Position:
+        """The last position that the manifests promise."""
+        return max((s.ends.last for s in self.segments), default=self.begins.last)
+
+    @property
+    def node_id(self) -> str:
+        """The node that wrote its newest segment: older ones may come from a backup."""
+        return self.segments[-1].manifest.node_id if self.segments else self.node
+
+    @property
+    def sealed(self) -> tuple[Segment, ...]:
+        """The segments without the exported tail."""
+        return tuple(segment for segment in self.segments if segment.sealed)
+
+
 def node_log(folder: Path) -> NodeLog:
     """Find the log of a node, by its data directory or its folder of segments.
 
@@ -95,16 +104,31 @@ def node_log(folder: Path) -> NodeLog:
             "segments"
         )
     place = folder / SEGMENTS if (folder / SEGMENTS).is_dir() else folder
-    held = held_log(str(folder), place)
-    begins = _beginning(held)
-    found: list[Segment] = []
-    findings = [Finding("checkpoint", "", "", flaw.position, flaw.text) for flaw in held.flaws]
-    for path in held.segments:
-        _read_segment(path, begins.last, found, findings, sealed=True)
-    for path in [*segments_in(place.parent / TAIL), *segments_in(place / TAIL)]:
-        _read_segment(path, begins.last, found, findings, sealed=False)
-    node = found[0].manifest.node_id if found else str(folder)
+    found, findings = list[Segment](), list[Finding]()
+    begins = Beginning()
+    if not (place != folder and _closed(place, findings)):
+        seen = archive.survey(place)
+        findings += seen.findings
+        held = held_log(str(folder), place, seen.closed)
+        begins = _beginning(held)
+        findings += [Finding("checkpoint", "", "", flaw.position, flaw.text) for flaw in held.flaws]
+        for path in held.segments:
+            _read_segment(path, begins.last, found, findings, sealed=True)
+    for tail in dict.fromkeys((place.parent / TAIL, place / TAIL)):
+        if tail.is_dir() and not _closed(tail, findings):
+            seen = archive.survey(tail)
+            findings += seen.findings
+            for path in (each for each in segments_in(tail) if each not in seen.closed):
+                _read_segment(path, begins.last, found, findings, sealed=False)
+    node = found[-1].manifest.node_id if found else str(folder)
     return NodeLog(node, tuple(found), tuple(f._replace(node=node) for f in findings), begins)
+
+
+def _closed(folder: Path, findings: list[Finding]) -> bool:
+    """Return whether a folder of a node is a link, which is not followed; says so."""
+    found = archive.linked(folder)
+    findings += found
+    return bool(found)
 
 
 def _beginning(held: HeldLog) -> Beginning:
@@ -117,41 +141,64 @@ def _beginning(held: HeldLog) -> Beginning:
 def node_logs(folders: Iterable[Path]) -> list[NodeLog]:
     """Find the logs of several nodes; nodes with the same name get their folder's name instead.
 
-    Raises FileNotFoundError as `node_log` does, ValueError for nodes of several clusters.
+    A segment of another cluster among a node's own becomes a finding. Raises FileNotFoundError as
+    `node_log` does, WrongUse for nodes of several clusters.
     """
     paths = list(folders)
-    logs = [node_log(path) for path in paths]
+    logs = [_of_one_cluster(node_log(path)) for path in paths]
     clusters = {s.manifest.cluster_id for log in logs for s in log.segments}
     if len(clusters) > 1:
-        raise ValueError(
+        told = ", ".join(
+            f"{path}: {log.segments[0].manifest.cluster_id}"
+            for path, log in zip(paths, logs, strict=True)
+            if log.segments
+        )
+        raise WrongUse(
             f"these segments are of several clusters: {', '.join(sorted(clusters))}; give the "
-            "directories of one cluster's nodes"
+            f"directories of one cluster's nodes ({told})"
         )
     if len({log.node for log in logs}) == len(logs):
         return logs
-    return [log._replace(node=str(path)) for log, path in zip(logs, paths, strict=True)]
+    return [_renamed(log, str(path)) for log, path in zip(logs, paths, strict=True)]
 
 
-def readable(log: NodeLog) -> NodeLog:
-    """Return the log without the segments with damaged files; those become findings.
+def _of_one_cluster(log: NodeLog) -> NodeLog:
+    """Leave out the segments that are of another cluster than most of a node's, and say so."""
+    votes = Counter(segment.manifest.cluster_id for segment in log.segments)
+    if len(votes) < 2:  # noqa: PLR2004 - one cluster, or none
+        return log
+    right = votes.most_common(1)[0][0]
+    other = [each for each in log.segments if each.manifest.cluster_id != right]
+    kept = tuple(each for each in log.segments if each.manifest.cluster_id == right)
+    node = kept[-1].manifest.node_id
+    findings = [
+        Finding(
+            "foreign",
+            node,
+            "",
+            each.ends.first,
+            f"the segment is of cluster {each.manifest.cluster_id}, and the node of {right}",
+            str(each.folder),
+        )
+        for each in other
+    ]
+    named = tuple(each._replace(node=node) for each in (*log.findings, *findings))
+    return NodeLog(node, kept, named, log.begins)
 
-    Reads every file whole, so it is called after a failure only.
-    """
-    kept, findings = [], list(log.findings)
-    for segment in log.segments:
-        damage = [text for path in segment.files if (text := _damage(path))]
-        findings += [Finding("unreadable", log.node, "", None, text) for text in damage]
-        if not damage:
-            kept.append(segment)
-    return NodeLog(log.node, tuple(kept), tuple(findings), log.begins)
+
+def _renamed(log: NodeLog, node: str) -> NodeLog:
+    return log._replace(node=node, findings=tuple(f._replace(node=node) for f in log.findings))
 
 
-def missing_ranges(logs: Sequence[NodeLog]) -> dict[str, list[Range]]:
+def missing_ranges(
+    logs: Sequence[NodeLog], doubtful: Collection[Path] = ()
+) -> dict[str, list[Range]]:
     """Find, for each node, the ranges that another node has sealed and it does not hold (S22).
 
-    What lies before the checkpoint at which its log begins is not missing (S24).
+    What lies before the checkpoint at which its log begins is not missing (S24). `doubtful`:
+    folders of segments with which something is wrong; what they alone hold is not missed elsewhere.
     """
-    sealed = {Range(*_ends(s.manifest)) for log in logs for s in log.sealed}
+    sealed = {s.ends for log in logs for s in log.sealed if s.folder not in doubtful}
     return {log.node: sorted(r for r in sealed if not _holds(log, r)) for log in logs}
 
 
@@ -177,28 +224,18 @@ def sources_by_segment(log: NodeLog) -> list[list[Source]]:
     return [[Source(path, s.after) for path in s.files] for s in log.segments if s.files]
 
 
-def _damage(path: str) -> str:
-    """Return why a data file cannot be read; "" if it can."""
-    try:
-        pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        return f"{path} is damaged: {error}; fetch the segment from a peer"
-    return ""
-
-
 def _read_segment(
     path: Path, begins: Position, found: list[Segment], findings: list[Finding], *, sealed: bool
 ) -> None:
-    try:
-        manifest = read_manifest(path)
-    except _MANIFEST_ERRORS as error:
-        text = f"the manifest of {path} cannot be read: {error}; fetch the segment from a peer"
-        findings.append(Finding("unreadable", "", "", None, text))
+    manifest, flaws = archive.opened_manifest(path)
+    findings += flaws
+    if manifest is None:
         return
-    gone = [name for name in manifest.files if not (path / name).is_file()]
+    gone = [name for name in manifest.files if not archive.plain(path / name)]
     if gone:
         text = f"{path} lacks {', '.join(gone)}; fetch the segment from a peer"
-        findings.append(Finding("missing", "", "", Position(*manifest.first), text))
+        place = Position(*manifest.first)
+        findings.append(Finding("missing", "", "", place, text, str(path / gone[0])))
         return
     ends = [Position(*s.manifest.last) for s in found]
     after = begins if sealed else max(ends, default=begins)
@@ -206,15 +243,18 @@ def _read_segment(
         found.append(Segment(path, manifest, after, sealed))
 
 
-def _ends(manifest: Manifest) -> tuple[Position, Position]:
-    return Position(*manifest.first), Position(*manifest.last)
+def _ends(manifest: Manifest) -> Range:
+    return Range(Position(*manifest.first), Position(*manifest.last))
 
 
 def _holds(log: NodeLog, wanted: Range) -> bool:
-    """Return whether a node needs no range: a segment or the tail covers it, or it was cut off.
+    """Return whether a node needs no range: its segments or its tail hold it, or it was cut off.
 
-    Nodes have equal boundaries (S22).
+    Its boundaries may be others (S22), so several of its segments may hold the range. A segment
+    that it lacks between them has a range of its own; a record is missed by its hash.
     """
-    ends = (_ends(segment.manifest) for segment in log.segments)
-    covered = any(first <= wanted.first and wanted.last <= last for first, last in ends)
+    ends = [segment.ends for segment in log.segments]
+    covered = all(
+        any(first <= place <= last for first, last in ends) for place in (wanted.first, wanted.last)
+    )
     return covered or wanted.last <= log.begins.last

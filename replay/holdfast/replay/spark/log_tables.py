@@ -45,7 +45,7 @@ def stored_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
 
     `fresh` is false for records of an exported tail that a sealed segment has, too.
     """
-    segment = f.regexp_extract("_metadata.file_path", r"([^/]+/[^/]+)/[^/]+$", 1)
+    segment = f.regexp_extract("_metadata.file_path", r"([^/]+)/[^/]+$", 1)
     frames = [
         _frame(spark, segments).withColumn("segment", segment).withColumn("fresh", _after(after))
         for after, segments in _by_after(log)

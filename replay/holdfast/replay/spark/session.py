@@ -10,10 +10,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.sql import SparkSession
 
 from holdfast.replay.spark.java import find_java, make_home
@@ -21,7 +22,7 @@ from holdfast.replay.spark.java import find_java, make_home
 LOCAL: Final = "local[*]"
 CONNECT_SCHEME: Final = "sc://"
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
-_CHATTY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_CHATTY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
 _LOCAL_PARTITIONS: Final = 4
 _SAFE: Final = "PYTHONSAFEPATH"
 """The variable for Python's `-P`: Spark makes the commands of its workers itself."""
@@ -67,7 +68,8 @@ def session(
         try:
             yield spark
         finally:
-            spark.stop()
+            with suppress(Py4JError, OSError):  # a JVM that is gone cannot be stopped
+                spark.stop()
 
 
 def is_local(master: str) -> bool:

@@ -23,11 +23,16 @@ SCHEMA = "request_id string, `group` string, kind string, index bigint, ordinal 
 
 def read_changes(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
     """Read the lines of the witness files. Raises FileNotFoundError for a missing file."""
+    check_witnesses(files)
+    reader = spark.read.schema(SCHEMA).option("columnNameOfCorruptRecord", "bad")
+    return reader.json([str(path) for path in files]).cache()
+
+
+def check_witnesses(files: Sequence[Path]) -> None:
+    """Raise FileNotFoundError for a missing witness file."""
     for path in files:
         if not path.is_file():
             raise FileNotFoundError(f"there is no witness file {path}: was the client started?")
-    reader = spark.read.schema(SCHEMA).option("columnNameOfCorruptRecord", "bad")
-    return reader.json([str(path) for path in files]).cache()
 
 
 def before(begins: Position) -> Column:

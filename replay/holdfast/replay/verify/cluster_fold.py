@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.errors import InvariantBroken
@@ -47,6 +48,7 @@ def fold_cluster(
     """
     fold, passed = _begun(begins), 0
     for sources in segments:
+        fold.findings.file = str(Path(sources[0].path).parent)
         for row in read_rows_in_order(sources, cut):
             while passed < len(marks) and marks[passed].index < row["idx"]:
                 yield fold.at(passed, marks[passed])
@@ -130,6 +132,8 @@ class _ClusterFold:
             self.findings.add("payload", row, f"the payload cannot be read: {error.what}")
         except InvariantBroken as error:
             self.findings.add("rules", row, f"evolve refuses the {row['type']}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever a forged record leads to (S6)
+            self.findings.add("rules", row, f"evolve fails at the {row['type']}: {error!r}")
         else:
             if wrong:
                 self.findings.add("payload", row, f"{', '.join(wrong)} contradict the payload")

@@ -36,11 +36,11 @@ from holdfast.storage.codec.state_image import restore
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 
 _SPAN: Final = 1 << 64
-_RESULT_SCHEMA: Final = (
+RESULT_SCHEMA: Final = (
     "tag string, grp string, kind string, key string, text string, content binary, "
     "idx bigint, ordinal bigint"
 )
-_RESULT_ARROW: Final = pa.schema(
+RESULT_ARROW: Final = pa.schema(
     [
         *[(name, pa.string()) for name in ("tag", "grp", "kind", "key", "text")],
         ("content", pa.binary()),
@@ -55,11 +55,16 @@ class Folded:
     """The outcome of a fold; Spark keeps `rows` until `release`."""
 
     rows: DataFrame
+    node: str = ""
+    """Whose log it is."""
 
     def findings(self) -> list[Finding]:
         """Return the workers' findings, in the order of the log."""
         found = self.rows.where(f.col("tag") == FINDING).orderBy("idx", "ordinal").collect()
-        return [Finding(r.kind, "", r.grp, Position(r.idx, r.ordinal), r.text) for r in found]
+        return [
+            Finding(r.kind, self.node, r.grp, Position(r.idx, r.ordinal), r.text, r.key)
+            for r in found
+        ]
 
     def entries(self) -> DataFrame:
         """Return the groups as keys and values, in the form of `sql_state`."""
@@ -129,5 +134,5 @@ def fold(
         partial(fold_bucket, each, cluster, until, wanted) for each in buckets.values()
     ]
     tasks.append(partial(fold_cluster, sources_by_segment(log), until, log.begins, wanted))
-    rows = run_tasks(spark, tasks, _RESULT_SCHEMA, _RESULT_ARROW)
-    return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK))
+    rows = run_tasks(spark, tasks, RESULT_SCHEMA, RESULT_ARROW)
+    return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK), log.node)

@@ -56,6 +56,7 @@ def fold_bucket(
     )
     at_marks = GroupMarks(marks, lambda group_id: _weight_of(fold.state, group_id))
     for source in bucket.sources:
+        fold.findings.file = source.path
         for row in read_rows(source, cut):
             if row["grp"]:
                 at_marks.before(row["grp"], row["idx"])
@@ -184,6 +185,10 @@ class _BucketFold:
             state = replay(state, (record,))
         except InvariantBroken as error:
             self.findings.add("rules", row, f"evolve refuses the {row['type']}: {error}")
+            self.broken.add(row["grp"])
+            return
+        except Exception as error:  # noqa: BLE001 - whatever a forged record leads to (S6)
+            self.findings.add("rules", row, f"evolve fails at the {row['type']}: {error!r}")
             self.broken.add(row["grp"])
             return
         if isinstance(record.event, RequestRecorded):  # `cluster_fold` keeps them: it sees all

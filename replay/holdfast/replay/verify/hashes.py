@@ -8,7 +8,7 @@ compared with the manifests and between nodes; only blocks that differ are opene
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import Final, NamedTuple
 
@@ -112,9 +112,16 @@ def differing_blocks(logs: Sequence[NodeLog], sums: Sequence[Sum]) -> list[int]:
 
 
 def locate(
-    spark: SparkSession, logs: Sequence[NodeLog], common: Comparable, blocks: Sequence[int]
+    spark: SparkSession,
+    logs: Sequence[NodeLog],
+    common: Comparable,
+    blocks: Sequence[int],
+    faulty: Collection[str] = (),
 ) -> list[Finding]:
-    """Open the blocks and name each position at which a node differs from the majority."""
+    """Open the blocks and name each position at which a node differs from the majority.
+
+    `faulty`: nodes of which something wrong is known; without a majority the others are right.
+    """
     wanted = _all_rows(spark, logs).where(f.col("fresh") & common.column())
     wanted = wanted.where(_block().isin(list(blocks)))
     hashed = wanted.select("node", "idx", "ordinal", "grp", hash_column().alias("hash"))
@@ -123,10 +130,11 @@ def locate(
     same = (f.size("copies") == len(logs)) & (f.size(f.array_distinct("copies.hash")) == 1)
     same = same & (f.size(f.array_distinct("copies.node")) == len(logs))
     bad = places.where(~same).orderBy("idx", "ordinal").limit(FINDINGS_MAX)
-    return [finding for row in bad.collect() for finding in _judge(row, [g.node for g in logs])]
+    nodes = [log.node for log in logs]
+    return [finding for row in bad.collect() for finding in _judge(row, nodes, faulty)]
 
 
-def _judge(row: Row, nodes: Sequence[str]) -> list[Finding]:
+def _judge(row: Row, nodes: Sequence[str], faulty: Collection[str]) -> list[Finding]:
     """Find the nodes that are wrong at one position: the majority is right."""
     held: dict[str, list[str]] = {node: [] for node in nodes}
     for copy in row.copies:
@@ -134,7 +142,10 @@ def _judge(row: Row, nodes: Sequence[str]) -> list[Finding]:
     votes = Counter(tuple(sorted(hashes)) for hashes in held.values())
     right, number = votes.most_common(1)[0]
     place = Position(row.idx, row.ordinal)
-    if number * 2 <= len(nodes):
+    sound = {tuple(sorted(hashes)) for node, hashes in held.items() if node not in faulty}
+    if number * 2 <= len(nodes) and len(sound) == 1:
+        (right,) = sound
+    elif number * 2 <= len(nodes):
         text = "the nodes differ and no majority agrees"
         return [Finding("changed", "", row.grp, place, text)]
     wrong = {n: sorted(h) for n, h in held.items() if tuple(sorted(h)) != right}

@@ -124,7 +124,7 @@ def read_checkpoint(path: Path, wanted: Callable[[str], bool] = lambda _: True) 
     """
     try:
         return _read(path, wanted)
-    except (InstallRefused, RecordDamaged, CodecError, UnicodeDecodeError) as error:
+    except (InstallRefused, RecordDamaged, CodecError, ValueError, TypeError) as error:
         raise CheckpointFlawed(
             f"the checkpoint {path} is damaged ({error}): a running node fetches it again from "
             "another one"

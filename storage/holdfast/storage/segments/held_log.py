@@ -7,6 +7,7 @@ boundaries.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,14 +28,16 @@ class HeldLog(NamedTuple):
     """The file in which it begins; None: it begins with the first record."""
 
 
-def held_log(node: str, folder: Path) -> HeldLog:
+def held_log(node: str, folder: Path, without: Collection[Path] = ()) -> HeldLog:
     """Find the longest log in a folder: from its first record, or from the oldest checkpoint.
 
-    A checkpoint that no segments lead to is passed over for the next one. Raises OSError.
+    A checkpoint that no segments lead to is passed over for the next one. `without`: segments and
+    checkpoints that are not to be opened. Raises OSError.
     """
-    segments, flaws = segments_in(folder), list[Flaw]()
+    segments, flaws = [each for each in segments_in(folder) if each not in without], list[Flaw]()
     starts: list[tuple[LogStart, Path | None]] = [(FROM_THE_FIRST, None)]
-    for place, path in checkpoints_in(folder):
+    found = [(place, path) for place, path in checkpoints_in(folder) if path not in without]
+    for place, path in found:
         try:
             starts.append((read_checkpoint(path).begin(), path))
         except CheckpointFlawed as error:

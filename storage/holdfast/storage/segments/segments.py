@@ -33,6 +33,10 @@ MANIFEST: Final = "manifest.json"
 _HALF: Final = 1 << 32
 
 
+class OtherFormat(ValueError):
+    """A manifest is of another format: the segment may be sound, and this version cannot tell."""
+
+
 class Row(NamedTuple):
     """A record of the event log as it is stored: its position, and its bytes with chain hash."""
 
@@ -132,7 +136,7 @@ def parse_manifest(content: bytes, name: str) -> Manifest:
         raise ValueError(
             f"{name} has a damaged manifest ({error!r}): restore the segment from another node"
         ) from error
-    raise ValueError(
+    raise OtherFormat(
         f"{name} has format version {version}, this version reads {FORMAT_VERSION}: read it "
         "with the version that wrote it, or upgrade"
     )

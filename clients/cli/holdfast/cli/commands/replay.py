@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from holdfast.cli.ending import fail, print_json
+from holdfast.cli.ending import FAILED, UNCHECKED, fail, print_json
+from holdfast.cli.entry import INTERRUPTED
 from holdfast.cli.names import group_name
 from holdfast.cli.options import INT32_MAX, INT64_MAX, as_json
 from holdfast.cli.render import epochs, explain
@@ -66,14 +67,26 @@ def verify(
     *,
     as_json: bool,
 ) -> None:
-    """Prove the logs of some nodes, or say what is wrong with them."""
-    report = _run(lambda app: app.verify(folders, witness=witness, anchors=anchors))
+    """Prove the logs of some nodes, or say what is wrong with them.
+
+    Ends with 0 if the log is verified, with 1 if it is wrong, with 2 if what was given cannot be
+    compared, or the extra is missing, and with 5 if it could not be checked: no Java, Spark lost, a
+    full disk.
+    """
+    try:
+        report = _run(
+            lambda app: app.verify(folders, witness=witness, anchors=anchors), UNCHECKED
+        )
+    except KeyboardInterrupt:
+        fail("interrupted, so nothing is proven: verify again", INTERRUPTED)
     if as_json:
         print_json(_reported(report))
     else:
         say_lines(report.table().split("\n"))
-    if not report.passed:
+    if report.findings:
         fail("the log is NOT verified; what was found is listed above")
+    if not report.passed:
+        fail(f"the log is NOT verified: {report.unfinished or 'no records were checked'}")
 
 
 def _reported(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Report, unknown here
@@ -88,8 +101,22 @@ def _reported(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Report, 
             {"name": each.name, "covered": each.covered, "passed": each.passed}
             for each in found.checks
         ],
-        "findings": [str(each) for each in found.findings],
+        "findings": [_finding(each) for each in found.findings],
         "notes": list(found.notes),
+        "unfinished": found.unfinished or None,
+    }
+
+
+def _finding(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Finding, unknown here
+    """Convert a finding to plain data; what is at fault in no single place is null."""
+    place = found.position
+    return {
+        "kind": found.kind,
+        "node": found.node or None,
+        "file": found.file or None,
+        "group": found.group or None,
+        "position": place and {"index": place.index, "ordinal": place.ordinal},
+        "sentence": found.text,
     }
 
 
@@ -231,18 +258,24 @@ def generate(out: Path, faults: str, *, as_json: bool, **options: Any) -> None: 
     generated_history.generate(out, faults, options, as_json=as_json)
 
 
-def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.app, unknown here
-    """Use `holdfast.replay.app`; ends the command with one sentence if that is impossible."""
+def _run(use: Callable[[Any], Any], unable: int = FAILED) -> Any:  # noqa: ANN401 - holdfast.replay.app, unknown here
+    """Use `holdfast.replay.app`; ends the command with one sentence if that is impossible.
+
+    `unable`: the exit code if the surroundings failed, and not what was given or found.
+    """
     try:
         app = import_module("holdfast.replay.app")
     except ModuleNotFoundError:
         raise  # a package of the extra: `holdfast.cli.entry` knows the sentence
     except ImportError as error:
         fail(str(error), USAGE)
-    no_java: type[Exception] = import_module("holdfast.replay.spark.java").NoJava
     try:
         return use(app)
-    except (OSError, ValueError, no_java) as error:
+    except (app.WrongUse, FileNotFoundError) as error:
+        fail(str(error), USAGE)
+    except (OSError, app.CannotCheck, app.NoJava) as error:
+        fail(str(error), unable)
+    except ValueError as error:
         fail(str(error))
 
 

@@ -1,0 +1,176 @@
+"""Check the form of one data file: Parquet that can be read, columns, order, bucket, positions.
+
+What it lets pass can be read by every later check, in workers and in the JVM. It decodes no
+payload. Runs in Spark's workers, and imports no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.text import truncate
+from holdfast.replay.read.archive import PEER
+from holdfast.replay.read.log_rows import FINDING, START, ResultRow
+from holdfast.storage.segments.columns import SCHEMA
+from holdfast.storage.segments.segments import bucket_file, bucket_of
+
+FORM: Final = "form"
+PLACES_MAX: Final = 20
+"""Most findings about single rows of one file."""
+
+_REQUIRED: Final = (
+    *("idx", "ordinal", "grp", "grp_seq", "log_time_ms", "wall_time_ms", "type"),
+    *("payload", "chain"),
+)
+_CHAIN_BYTES: Final = 32
+_FIRST_COLUMNS: Final = SCHEMA.get_field_index("chain") + 1
+"""How many columns the first version wrote; later ones added more behind them."""
+_CODECS: Final = frozenset({"ZSTD", "SNAPPY", "GZIP", "UNCOMPRESSED"})
+_ROWS_MAX_FACTOR: Final = 100
+"""A file that says it has so many times the rows of its whole segment is not unpacked."""
+
+
+class DataFile(NamedTuple):
+    """A file to check."""
+
+    number: int  # by which the result names it
+    path: str
+    name: str  # of the file, which tells its bucket
+    promised: int  # records in its whole segment, by the manifest
+
+
+def forms(files: Sequence[DataFile]) -> Iterator[ResultRow]:
+    """Check some files; yields findings, and a row `form` for each file.
+
+    In all rows `content` holds the file's number. A row `form` has in `text` the ends of the file
+    (records, first and last position); without a text the file is not to be read again.
+    """
+    for file in files:
+        number = str(file.number).encode()
+        form = _Form(file)
+        form.check()
+        for row in form.rows:
+            yield row._replace(content=number, key=file.path)
+        text = "" if form.unusable else " ".join(map(str, (form.count, *form.low, *form.high)))
+        yield ResultRow(FORM, text=text, key=file.path, content=number)
+
+
+@dataclass(slots=True)
+class _Form:
+    """One file while it is checked."""
+
+    file: DataFile
+    rows: list[ResultRow] = field(default_factory=list)
+    unusable: bool = False
+    count: int = 0
+    low: Position = START
+    high: Position = START
+    last: tuple[str, int, int] | None = None
+
+    def check(self) -> None:
+        try:
+            with pq.ParquetFile(self.file.path) as opened:
+                self._columns(opened.schema_arrow)
+                self._packing(opened.metadata)
+                if not self.unusable:
+                    for batch in opened.iter_batches():
+                        self._batch(batch)
+        except Exception as error:  # noqa: BLE001 - whatever bytes may lead a reader to
+            self._refuse("unreadable", f"the file is damaged: {_told(error)}; {PEER}")
+        if not self.count and not self.unusable:
+            self._say("manifest", "the file has no records, and the manifest names it")
+
+    def _columns(self, schema: pa.Schema) -> None:
+        """Compare with the columns of some version: each begins as `SCHEMA` does (docs)."""
+        names = schema.names
+        wanted = SCHEMA.names[: max(len(names), _FIRST_COLUMNS)]
+        lacking = [name for name in wanted if name not in names]
+        other = [name for name in names if name not in SCHEMA.names]
+        if lacking:
+            self._refuse("schema", f"the file lacks the columns {_listed(lacking)}")
+        if other:
+            self._refuse("schema", f"the file has columns that no version has: {_listed(other)}")
+        if not (lacking or other) and names != wanted:
+            self._refuse("schema", "the file's columns are not in their order, or are there twice")
+        for column in schema:
+            if column.name in SCHEMA.names and column.type != SCHEMA.field(column.name).type:
+                right = SCHEMA.field(column.name).type
+                text = f"column {column.name} is {truncate(str(column.type))}, and not {right}"
+                self._refuse("schema", text)
+
+    def _packing(self, metadata: pq.FileMetaData) -> None:
+        if metadata.num_rows > self.file.promised * _ROWS_MAX_FACTOR + _ROWS_MAX_FACTOR:
+            text = f"the file says that it has {metadata.num_rows} records"
+            self._refuse("unreadable", f"{text}, and its segment has {self.file.promised}")
+        used = {
+            metadata.row_group(group).column(column).compression
+            for group in range(metadata.num_row_groups)
+            for column in range(metadata.num_columns)
+        }
+        if used - _CODECS:
+            self._refuse("schema", f"the file is packed with {_listed(sorted(used - _CODECS))}")
+
+    def _batch(self, batch: pa.RecordBatch) -> None:
+        batch.validate(full=True)
+        empty = [name for name in _REQUIRED if batch.column(name).null_count]
+        if empty:
+            self._refuse("schema", f"the file has rows without {_listed(empty)}")
+            return
+        columns = [batch.column(name).to_pylist() for name in ("grp", "idx", "ordinal", "chain")]
+        for grp, idx, ordinal, chain in zip(*columns, strict=True):
+            self._row(grp, Position(idx, ordinal), chain)
+
+    def _row(self, grp: str, place: Position, chain: bytes) -> None:
+        if place.index < 0 or place.ordinal < 0:
+            text = f"a record says that it is at {place.index}.{place.ordinal}"
+            self._refuse("schema", f"{text}, where none can be")
+            return
+        if len(chain) != _CHAIN_BYTES:
+            self._say("chain", f"the head of the chain has {len(chain)} bytes", grp, place)
+        if _file_of(grp) != self.file.name:
+            text = f"the record is in {self.file.name}, and its group's are in {_file_of(grp)}"
+            self._say("bucket", text, grp, place)
+        key = (grp, place.index, place.ordinal)
+        if self.last is not None and key <= self.last:
+            self._order(key, self.last)
+        self.last = key
+        self.low = min(self.low, place) if self.count else place
+        self.high = max(self.high, place)
+        self.count += 1
+
+    def _order(self, key: tuple[str, int, int], before: tuple[str, int, int]) -> None:
+        place = Position(key[1], key[2])
+        if key == before:
+            self._say("duplicated", "the record is there more than once", key[0], place)
+        else:
+            text = f"the record stands behind {before[1]}.{before[2]} of group {before[0]!r}"
+            self._say("order", f"{text}, and belongs before it", key[0], place)
+
+    def _refuse(self, kind: str, text: str) -> None:
+        self.unusable = True
+        self._say(kind, text)
+
+    def _say(self, kind: str, text: str, grp: str = "", place: Position | None = None) -> None:
+        if len(self.rows) < PLACES_MAX:
+            at = place or Position(-1, 0)
+            self.rows.append(ResultRow(FINDING, grp, kind, "", text, b"", *at))
+
+
+@lru_cache(maxsize=10_000)
+def _file_of(group_id: str) -> str:
+    return bucket_file(bucket_of(group_id))
+
+
+def _told(error: Exception) -> str:
+    return truncate(" ".join(str(error).split())) or type(error).__name__
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return truncate(", ".join(map(str, names)))

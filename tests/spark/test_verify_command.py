@@ -17,7 +17,7 @@ import pytest
 from spark.archive_damage import AT, LOG, data, sound_nodes
 from spark.damage_kinds import KINDS
 
-SECONDS_MAX = 300
+SECONDS_MAX = 900
 
 
 @pytest.fixture

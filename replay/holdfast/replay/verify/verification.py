@@ -230,7 +230,7 @@ class Verification:
         found = [
             Finding("missing", log.node, "", None, NOTHING_SEALED)
             for log in self._all
-            if not log.segments
+            if not (log.segments or log.findings or log.node in self._faulty())
         ]
         return found + [
             Finding("missing", node, "", gap.first, f"the records from {gap} are sealed elsewhere")

@@ -98,6 +98,8 @@ def eventful_consumer_log() -> EventLog:
     _expressions(log)
     _a_second_life(log)
     _computed_by_a_member(log)
+    _choices(log)
+    _deaths_of_computing(log)
     return log
 
 
@@ -129,13 +131,65 @@ def _expressions(log: EventLog) -> None:
 
 
 def _computed_by_a_member(log: EventLog) -> None:
-    """KIP-848: a choice changes nothing of who owns what; a target of a member counts as any."""
+    """KIP-848: a choice changes nothing of who owns what; a target may have metadata alone."""
     log.entry("own", BORN, subscribed("m"), raised(2), AssignmentRequested("m", 2, "own"))
     log.entry("own", subscribed("n"), raised(3), AssignmentRequested("n", 3, "own", late="m"))
     said = (MemberTarget("m", some((0,)), 1, b"m"), MemberTarget("n", (), 1, b"n"))
     log.entry("own", TargetStored(3, "own", said, installed_by="n"))
     log.entry("own", advanced("m", 3, granted=(0,)))
     log.entry("own", advanced("n", 3))
+
+
+def _choices(log: EventLog) -> None:
+    """KIP-848: who is asked in turn, who was late, and by what a choice ends or is overtaken."""
+    people = (subscribed("m1", "m"), subscribed("n"), subscribed("o"))
+    log.entry("choice", BORN, *people, raised(2), asked("m1", 2))
+    log.entry("choice", asked("n", 2, late="m1"), asked("o", 2, late="n"))
+    log.entry("choice", asked("m1", 2, late="o"))
+    log.entry("choice", asked("n", 2, late="m1"), asked("o", 2, late="n"))
+    log.entry("choice", released("m", "m1"))  # its process is gone
+    log.entry("choice", swapped("m", "m1", "m2"))
+    log.entry("choice", asked("n", 2, late="nobody"))
+    said = (MemberTarget("n", some((0,)), 1, b"n"),)
+    log.entry("choice", TargetStored(2, "own", said, installed_by="n"))
+    log.entry("choice", raised(3, "asked"), asked("o", 3))
+    log.entry("choice", MembersLeft(("o",), ""), raised(4, "left"), asked("m2", 4))
+    log.entry("choice", subscribed("p", regex="t.*"), raised(5))
+    log.entry("choice", RegexResolved("t.*", ("ta",), 7))
+    log.entry("choice", asked("n", 5, late="m2"), aimed(5, n=(0, 1)))
+
+
+def _deaths_of_computing(log: EventLog) -> None:
+    """INV-16: who comes in the place of one that was asked, or late, is late; unless that stopped.
+
+    Behind each entry stands who is late then.
+    """
+    people = (subscribed("m1", "m"), subscribed("k1", "k"), subscribed("n"))
+    log.entry("death", BORN, *people, raised(2), asked("m1", 2))
+    log.entry("death", swapped("m", "m1", "m2", 500))  # m2
+    log.entry("death", swapped("m", "m2", "m3", 500))  # m3
+    log.entry("death", asked("k1", 2), asked("n", 2, late="k1"))  # m3, k1
+    log.entry("death", swapped("m", "m3", "m4", 500))  # k1, m4
+    log.entry("death", swapped("k", "k1", "k2", 500))  # m4, k2
+    log.entry("death", released("m", "m4"), swapped("m", "m4", "m5"))  # k2
+    log.entry("death", asked("m5", 2, late="n"))  # k2, n
+    log.entry("death", asked("k2", 2, late="m4"))  # k2, n; m4 is not there any more
+    log.entry("death", swapped("m", "m5", "m6", 500))  # k2, n; another was asked
+    log.entry("death", asked("m6", 2), released("m", "m6"), swapped("m", "m6", "m7"))  # k2, n
+    log.entry("death", asked("k2", 2, late="k2"), swapped("k", "k2", "k3", 500))  # n, k3
+    log.entry("death", TargetStored(2, "own", (), installed_by="k2"))  # n, k3; k2 is not there
+    log.entry("death", swapped("m", "m7", "m8", 500))  # n, k3
+    log.entry("death", raised(3, "asked"), asked("k3", 3))
+    log.entry("death", TargetStored(3, "own", (), installed_by="k3"))  # n
+    log.entry("death", swapped("k", "k3", "k4", 500))  # n; there is a target
+    log.entry("death", raised(4, "asked"), asked("k4", 4), swapped("k", "k4", "k5", 500))  # n, k5
+    log.entry("death", MembersLeft(("k5",), ""), subscribed("k6", "k"), raised(5, "left"))  # n
+    log.entry("death", asked("n", 5), MembersLeft(("n",), ""), subscribed("n", "i"), raised(6))
+    log.entry("death", swapped("i", "n", "n2", 500))  # nobody; n was asked in another place
+
+
+def asked(member: str, epoch: int, late: str = "") -> AssignmentRequested:
+    return AssignmentRequested(member, epoch, "own", late)
 
 
 def _a_second_life(log: EventLog) -> None:

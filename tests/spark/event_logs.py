@@ -62,9 +62,10 @@ START_MS = 1_700_000_000_000
 
 
 def _cause(event: Event) -> Cause:
-    """A cause that it may have; a classic join would tell of members of both protocols."""
-    sent = isinstance(event, MemberSubscribed)
-    return Cause("A1", "ConsumerGroupHeartbeat" if sent else "JoinGroup")
+    """A cause that it may have: a process that speaks the classic protocol comes by a join."""
+    sent = isinstance(event, MemberSubscribed) and event.classic is None
+    bare = isinstance(event, StaticMemberReplaced) and not event.profile.protocols
+    return Cause("A1", "ConsumerGroupHeartbeat" if sent or bare else "JoinGroup")
 
 
 @dataclass

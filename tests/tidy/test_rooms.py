@@ -54,6 +54,12 @@ FOLDS = [
     "holdfast.replay.verify.checkpoint_rows",
     "holdfast.replay.verify.checkpoint_consumer_rows",
 ]
+SQL = [
+    "holdfast.replay.verify.sql_state",
+    "holdfast.replay.verify.sql_consumer_state",
+    "holdfast.replay.verify.sql_choices",
+    "holdfast.replay.verify.sql_conversions",
+]
 JUDGES = ["holdfast.chaos.checkers", "holdfast.chaos.evidence"]
 ACTORS = ["holdfast.chaos.collect", "holdfast.chaos.nemesis", "holdfast.chaos.workload"]
 RUN = ["holdfast.chaos.clock", "holdfast.chaos.cluster", "holdfast.chaos.runner", *ACTORS]
@@ -66,7 +72,7 @@ ROOMS = [
     ),
     Room(FOLDS, [], ["pyspark", "py4j", *SPARK], "it runs in Spark's workers, without Spark"),
     Room(
-        ["holdfast.replay.verify.sql_state", "holdfast.replay.verify.sql_consumer_state"],
+        SQL,
         [],
         ["holdfast"],
         "it says the rules a second time, and shares nothing with the first",
@@ -267,6 +273,16 @@ BAD = [
         check_rooms,
         "replay/holdfast/replay/verify/sql_state.py",
         "from holdfast.coordinator import evolve",
+    ),
+    (
+        check_rooms,
+        "replay/holdfast/replay/verify/sql_conversions.py",
+        "from holdfast.coordinator.kernel import conversion_fold",
+    ),
+    (
+        check_rooms,
+        "replay/holdfast/replay/verify/sql_choices.py",
+        "from holdfast.coordinator.consumer.client_side import folds",
     ),
     (
         check_rooms,

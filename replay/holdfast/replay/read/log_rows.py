@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.segments.checkpoint import NOTHING, Checkpoint, read_checkpoint
+from holdfast.storage.segments.columns import LATER, LATER_OF_TARGETS
 from holdfast.storage.segments.segments import bucket_file, bucket_of, typed_columns
 
 FINDINGS_MAX: Final = 100
@@ -164,8 +165,21 @@ def _kept(rows: Iterable[LogRow], after: Position, cut: Cut) -> Iterator[LogRow]
 def contradictions(row: LogRow, record: Record) -> list[str]:
     """Return the columns beside a payload that differ from what the payload says.
 
-    A segment may be from a version that had fewer columns.
+    A segment may be from a version that had fewer columns: what it lacks contradicts nothing.
     """
     said = {"idx": record.position.index, "ordinal": record.position.ordinal}
     said |= typed_columns(record)
+    if LATER.isdisjoint(row):
+        said = _said_earlier(said)
     return [name for name, value in said.items() if row.get(name) != value]
+
+
+def _said_earlier(said: LogRow) -> LogRow:
+    """Return what a build before 0.2 wrote into the columns that it had (`columns.LATER`)."""
+    earlier = {name: value for name, value in said.items() if name not in LATER}
+    if said["targets"]:
+        earlier["targets"] = [
+            {name: value for name, value in each.items() if name not in LATER_OF_TARGETS}
+            for each in said["targets"]
+        ]
+    return earlier

@@ -25,8 +25,12 @@ SQL_SCHEMA: Final = (
     "offsets array<struct<topic: string, partition: int, offset: bigint>>, "
     "reason string, payload binary, chain binary, "
     "group_type string, epoch int, joined boolean, topics array<string>, regex string, "
-    f"targets array<struct<member_id: string, partitions: {_PARTITIONS}>>, "
-    f"asked_back {_PARTITIONS}, freed {_PARTITIONS}, granted {_PARTITIONS}, waiting boolean"
+    f"targets array<struct<member_id: string, partitions: {_PARTITIONS}, "
+    "version: int, metadata: binary>>, "
+    f"asked_back {_PARTITIONS}, freed {_PARTITIONS}, granted {_PARTITIONS}, waiting boolean, "
+    "classic boolean, assignor string, late string, installed_by string, "
+    "converted array<struct<member_id: string, topics: array<string>, "
+    f"partitions: {_PARTITIONS}>>"
 )
 """`segments.columns.SCHEMA` as Spark's SQL, so that no file is opened to infer it."""
 

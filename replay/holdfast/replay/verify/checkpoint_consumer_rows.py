@@ -1,8 +1,9 @@
 """Tell a group of the heartbeat protocol as rows of a log: a part of `checkpoint_rows`.
 
 A member is told as having joined before everything, and as having made its steps since: one for
-each grant that it still has, and two that lead to its epoch. Runs in Spark's workers, and imports
-no Spark.
+each grant that it still has, and two that lead to its epoch. What it was asked to give up, it was
+asked for right after it got that, so that no later grant renews it. Runs in Spark's workers, and
+imports no Spark.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
-from holdfast.coordinator.consumer.state import ConsumerGroup, Holding, Member
+from holdfast.coordinator.consumer.state import (
+    Asked,
+    ConsumerBody,
+    ConsumerGroup,
+    Holding,
+    Member,
+)
 from holdfast.coordinator.model.consumer_events import MemberTarget
 from holdfast.coordinator.model.ids import Position, TopicPartitions
 
@@ -18,10 +25,14 @@ Told: TypeAlias = tuple[Position, dict[str, Any]]
 """Where a row lies, and the columns that its event has."""
 
 FIRST: Final = Position(0, 0)
-_GRANTED: Final = -3
-"""The ordinals of these rows, before all records of an entry: grants, then two steps."""
+_GRANTED: Final = -4
+"""The ordinals of these rows, before all records of an entry: grants, what is asked back of these,
+then two steps."""
+_ASKED_BACK: Final = -3
 _BEFORE: Final = -2
 _NOW: Final = -1
+_LATE: Final = -(1 << 30)
+"""And before these, one by one, who was late, and then the target."""
 
 
 def consumer_rows(group: ConsumerGroup, last: Position) -> Iterator[Told]:
@@ -32,28 +43,54 @@ def consumer_rows(group: ConsumerGroup, last: Position) -> Iterator[Told]:
     for member in body.members.values():
         yield FIRST, _joined(member)
         yield from _steps(member, last)
-    targets = [_target(each) for each in body.targets.values()]
-    yield now, {"type": "TargetStored", "epoch": body.assignment_epoch, "targets": targets}
+    yield Position(last.index, _LATE + len(body.late)), _stored(body)
     for found in body.regexes.values():
         told = {"regex": found.regex, "topics": list(found.topics)}
         yield now, {"type": "RegexResolved", **told}
+    yield from _choices(body, last)
+
+
+def _stored(body: ConsumerBody) -> dict[str, Any]:
+    """Tell of the target; whose assignor made it is not known, but that is none of the late."""
+    targets = [_target(each) for each in body.targets.values()]
+    told = {"type": "TargetStored", "epoch": body.assignment_epoch, "targets": targets}
+    by = "".join(("anybody", *body.late)) if body.client_assignor else ""
+    return {**told, "assignor": body.client_assignor, "installed_by": by}
+
+
+def _choices(body: ConsumerBody, last: Position) -> Iterator[Told]:
+    """Tell who was late, in order, and who is to compute, which may be overtaken (KIP-848)."""
+    for nth, member_id in enumerate(body.late):
+        yield Position(last.index, _LATE + nth), _requested(Asked("", 0, ""), member_id)
+    if body.asked is None:
+        return
+    yield Position(last.index, _NOW - body.asked.overtaken), _requested(body.asked, "")
+    if body.asked.overtaken:
+        yield Position(last.index, _NOW), {"type": "RegexResolved"}  # of no expression
+
+
+def _requested(asked: Asked, late: str) -> dict[str, Any]:
+    names = {"member_id": asked.member_id, "assignor": asked.assignor, "late": late}
+    return {"type": "AssignmentRequested", "epoch": asked.epoch, **names}
 
 
 def _joined(member: Member) -> dict[str, Any]:
     profile = member.profile
     return {
         "type": "MemberSubscribed",
-        "command": None if member.classic is None else "JoinGroup",
         "member_id": member.member_id,
         "instance_id": member.instance_id,
         "joined": True,
         "topics": list(profile.topics),
         "regex": profile.regex,
+        "classic": member.classic is not None,
     }
 
 
 def _target(target: MemberTarget) -> dict[str, Any]:
-    return {"member_id": target.member_id, "partitions": _partitions(target.partitions)}
+    partitions, said = _partitions(target.partitions), target.metadata
+    names = {"member_id": target.member_id, "partitions": partitions}
+    return {**names, "version": target.version, "metadata": said}
 
 
 def _partitions(several: Iterable[TopicPartitions | Holding]) -> list[dict[str, Any]]:
@@ -61,10 +98,13 @@ def _partitions(several: Iterable[TopicPartitions | Holding]) -> list[dict[str, 
 
 
 def _steps(member: Member, last: Position) -> Iterator[Told]:
-    for topic, partitions, epochs, granted in (*member.owned, *member.revoking):
-        for partition, epoch, index in zip(partitions, epochs, granted, strict=True):
-            one = [{"topic": topic, "partitions": [partition]}]
-            yield Position(index, _GRANTED), _step(member, epoch, granted=one)
+    for held in (member.owned, member.revoking):
+        for topic, partitions, epochs, granted in held:
+            for partition, epoch, index in zip(partitions, epochs, granted, strict=True):
+                one = [{"topic": topic, "partitions": [partition]}]
+                yield Position(index, _GRANTED), _step(member, epoch, granted=one)
+                if held is member.revoking:
+                    yield Position(index, _ASKED_BACK), _step(member, epoch, asked_back=one)
     yield Position(last.index, _BEFORE), _step(member, member.previous_epoch)
     yield Position(last.index, _NOW), _last_step(member)
 
@@ -72,8 +112,7 @@ def _steps(member: Member, last: Position) -> Iterator[Told]:
 def _last_step(member: Member) -> dict[str, Any]:
     if member.released:
         return {"type": "InstanceReleased", "member_id": member.member_id}
-    asked = _partitions(member.revoking)
-    return _step(member, member.epoch, asked_back=asked) | {"waiting": member.waiting}
+    return _step(member, member.epoch) | {"waiting": member.waiting}
 
 
 def _step(member: Member, epoch: int, **lists: list[dict[str, Any]]) -> dict[str, Any]:

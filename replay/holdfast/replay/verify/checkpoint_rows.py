@@ -55,7 +55,9 @@ def _events(group: Group[Any], last: Position) -> Iterator[Told]:
 def _classic_events(group: Group[Any], last: Position) -> Iterator[Told]:
     yield FIRST, {"type": "GroupCreated"}
     yield FIRST, {"type": "GenerationStarted", "generation": group.generation}
-    yield from _grants(list(group.body.members.values()), last)
+    members = list(group.body.members.values())
+    yield from _grants(members, last)
+    yield from _stopped(members, last)
     if phase := _PHASES.get(group.state):
         yield last, {"type": phase, "generation": group.generation}
 
@@ -76,6 +78,12 @@ def _grants(members: list[Member], last: Position) -> Iterator[Told]:
     for member in granted:
         if member.granted_index != assigned:
             yield Position(member.granted_index, 0), _swapped(member)
+
+
+def _stopped(members: list[Member], last: Position) -> Iterator[Told]:
+    for member in members:
+        if member.released:
+            yield last, {"type": "InstanceReleased", "member_id": member.member_id}
 
 
 def _joined(member: Member) -> dict[str, Any]:

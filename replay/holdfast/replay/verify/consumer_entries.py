@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from holdfast.coordinator.consumer.state import ConsumerGroup, Holding, Member
+from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Holding, Member
 from holdfast.coordinator.model.ids import TopicPartitions
 
 
@@ -30,15 +30,30 @@ def entries_of(group: ConsumerGroup) -> Iterator[Entry]:
     for instance_id, member_id in body.instances.items():
         yield Entry("instance", instance_id, member_id)
     for target in body.targets.values():
-        if target.partitions:  # one may have metadata alone
-            yield Entry("target", target.member_id, _listed(target.partitions))
+        said = f"{target.version}|{target.metadata.hex()}"
+        yield Entry("target", target.member_id, f"{_listed(target.partitions)}|{said}")
     for found in body.regexes.values():
         yield Entry("regex", found.regex, ",".join(found.topics))
+    yield from _of_choices(body)
+
+
+def _of_choices(body: ConsumerBody) -> Iterator[Entry]:
+    """Tell who is to compute the target, who was late, and whose assignor made the last one."""
+    if body.asked is not None:
+        member_id, epoch, assignor, overtaken = body.asked
+        past = "overtaken" if overtaken else ""
+        yield Entry("asked", "", f"{member_id}:{epoch}:{assignor}:{past}")
+    if body.late:
+        yield Entry("late", "", ",".join(body.late))
+    if body.client_assignor:
+        yield Entry("client assignor", "", body.client_assignor)
 
 
 def _of_member(member: Member) -> Iterator[Entry]:
     member_id, profile = member.member_id, member.profile
     yield Entry("member", member_id, member.instance_id or "")
+    if member.classic is not None:
+        yield Entry("protocol", member_id, "classic")
     yield Entry("subscription", member_id, f"{','.join(profile.topics)}|{profile.regex}")
     waits = "waiting" if member.waiting else ""
     yield Entry("progress", member_id, f"{member.epoch}:{member.previous_epoch}:{waits}")

@@ -5,19 +5,27 @@ Knows the types by their names; imports no `coordinator`, like what it puts toge
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from holdfast.replay.verify.sql_consumer_state import consumer_entries
-from holdfast.replay.verify.sql_state import classic_entries, offset_entries
+from holdfast.replay.verify import sql_consumer_state, sql_state
+from holdfast.replay.verify.sql_choices import choice_entries
+from holdfast.replay.verify.sql_conversions import Rules, last_phases, of_each_type
+
+_RULES: Final = Rules(sql_state.grants, sql_consumer_state.holdings)
+_UNTOLD: Final = (
+    "(type = 'MemberSubscribed' and classic is null)"
+    " or (type in ('AssignmentRequested', 'TargetStored') and assignor is null)"
+    " or (type = 'GroupConverted' and converted is null)"
+)
+"""Records of segments that lack `columns.LATER`, in which others tell something."""
 
 
-def converted_groups(living: DataFrame) -> DataFrame:
-    """Find the groups that have changed their type: the rules in SQL do not follow these.
-
-    What its members own then, only the payload of the event tells.
-    """
-    return living.where("type = 'GroupConverted'").select("grp").distinct()
+def untold_groups(living: DataFrame) -> DataFrame:
+    """Find the groups with records of which too few columns tell for the rules in SQL."""
+    return living.where(_UNTOLD).select("grp").distinct()
 
 
 def state_entries(living: DataFrame) -> DataFrame:
@@ -27,8 +35,22 @@ def state_entries(living: DataFrame) -> DataFrame:
     """
     of_the_other_type = living.where("group_type = 'consumer'").select("grp").distinct()
     if of_the_other_type.isEmpty():  # as most logs are: half of the work is saved
-        return classic_entries(living).unionByName(offset_entries(living))
-    others = f.broadcast(of_the_other_type)
-    classic = classic_entries(living.join(others, "grp", "left_anti"))
-    consumer = consumer_entries(living.join(others, "grp", "left_semi"))
-    return classic.unionByName(consumer).unionByName(offset_entries(living))
+        own = sql_state.classic_entries(living)
+    else:
+        own = _of_both_types(living)
+    return own.unionByName(sql_state.offset_entries(living))
+
+
+def _of_both_types(living: DataFrame) -> DataFrame:
+    """Compute the state of groups, without their offsets, some of which change their type."""
+    changing = living.where("type = 'GroupConverted'").select("grp").distinct()
+    if not changing.isEmpty():
+        names = f.broadcast(changing)
+        last = last_phases(living.join(names, "grp", "left_semi"), _RULES)
+        rest = living.join(names, "grp", "left_anti")
+        living = rest.unionByName(last, allowMissingColumns=True)
+    consumer, classic = of_each_type(living)
+    entries = sql_state.classic_entries(classic)
+    said = sql_consumer_state.told(consumer)
+    entries = entries.unionByName(sql_consumer_state.consumer_entries(consumer, said))
+    return entries.unionByName(choice_entries(consumer, said))

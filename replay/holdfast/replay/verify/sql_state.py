@@ -26,18 +26,29 @@ def classic_entries(living: DataFrame) -> DataFrame:
     `living` is read several times: the caller should persist it.
     """
     members = _members(living)
+    told = grants(living).withColumn("granted", f.col("granted").cast("string"))
+    value = f.concat_ws(":", "granted", "held").alias("value")
     parts = [
         _generations(living),
         members.select("grp", f.lit("member").alias("kind"), _key("member_id"), _owner()),
         _instances(members),
-        _grants(living, members),
+        told.select("grp", f.lit("grant").alias("kind"), _key("member_id"), value),
     ]
     return reduce(lambda one, two: one.unionByName(two), parts)
 
 
 def living_rows(rows: DataFrame) -> DataFrame:
-    """Select the records of each group's present life: those after its last deletion."""
-    placed = rows.where("grp <> ''").withColumn("at", f.struct("idx", "ordinal"))
+    """Select the records of each group's present life: those after its last deletion.
+
+    Each is `at` a place, in which `nth` tells rows apart that `sql_conversions` makes of one
+    record; these have `carried`, and the `token` that a member brings from before.
+    """
+    placed = rows.where("grp <> ''").withColumn(
+        "at", f.struct("idx", "ordinal", f.expr("0 as nth"))
+    )
+    placed = placed.withColumn("carried", f.expr("false")).withColumn(
+        "token", f.expr("bigint(null)")
+    )
     deleted = placed.where("type = 'GroupDeleted'").groupBy("grp").agg(f.max("at").alias("end"))
     joined = placed.join(f.broadcast(deleted), "grp", "left")
     life = joined.where("end is null or at > end").where("type <> 'RequestRecorded'")
@@ -91,24 +102,27 @@ def _instances(members: DataFrame) -> DataFrame:
     return bound.select("grp", f.lit("instance").alias("kind"), _key("instance_id"), value)
 
 
-def _grants(living: DataFrame, members: DataFrame) -> DataFrame:
+def grants(living: DataFrame) -> DataFrame:
     """Find what each member holds, and the index of the entry that granted it.
 
     An assignment writes every member's key; a join phase that opens before the assignment arrives
     clears them (Kafka's rule for CompletingRebalance); a swap keeps the key under a new index, if
-    the instance had any.
+    the instance had any. What a group brings from another type keeps the token that it had there:
+    no value of `granted`, if that is not known.
     """
     since = _since(living)
     given = _last_assignment(living)
-    known = members.join(since, ["grp", "identity"]).join(given, "grp", "left")
+    known = _members(living).join(since, ["grp", "identity"]).join(given, "grp", "left")
     counts = f.col("stored.at") > f.col("joined")
     kept = counts & (f.col("wiped").isNull() | (f.col("wiped") < f.col("stored.at")))
     mine = f.filter("grants", lambda grant: grant["identity"] == f.col("identity"))
     held = f.when(kept, f.coalesce(f.get(mine, 0)["assignment"], f.lit(""))).otherwise("")
-    swapped = f.when(f.col("swapped") > f.col("joined"), f.col("swapped.idx")).otherwise(0)
-    granted = f.when(counts, f.greatest(f.col("stored.at.idx"), swapped)).otherwise(0)
-    value = f.concat_ws(":", granted.cast("string"), held).alias("value")
-    return known.select("grp", f.lit("grant").alias("kind"), _key("member_id"), value)
+    swapped = f.when(f.col("swapped") > f.col("joined"), f.col("swapped.idx"))
+    token = f.when(f.col("stored.carried"), f.col("token")).otherwise(f.col("stored.at.idx"))
+    granted = f.when(counts, f.greatest(token, swapped)).otherwise(0)
+    return known.select(
+        "grp", "identity", "member_id", granted.alias("granted"), held.alias("held")
+    )
 
 
 def _since(living: DataFrame) -> DataFrame:
@@ -117,6 +131,7 @@ def _since(living: DataFrame) -> DataFrame:
     identified = came.withColumn("identity", _identity())
     return identified.groupBy("grp", "identity").agg(
         f.max(f.when(f.col("type") == "MemberJoined", f.col("at"))).alias("joined"),
+        f.max_by("token", f.when(f.col("type") == "MemberJoined", f.col("at"))).alias("token"),
         f.max(f.when(f.col("type") == "StaticMemberReplaced", f.col("at"))).alias("swapped"),
     )
 
@@ -130,11 +145,9 @@ def _last_assignment(living: DataFrame) -> DataFrame:
         "before", f.lag("type").over(Window.partitionBy("grp").orderBy("at"))
     )
     wiping = (f.col("type") == "RebalanceStarted") & (f.col("before") == "GenerationStarted")
+    stored = f.when(f.col("type") == "AssignmentStored", f.struct("at", "grants", "carried"))
     last = phases.groupBy("grp").agg(
-        f.max(f.when(wiping, f.col("at"))).alias("wiped"),
-        f.max(f.when(f.col("type") == "AssignmentStored", f.struct("at", "grants"))).alias(
-            "stored"
-        ),
+        f.max(f.when(wiping, f.col("at"))).alias("wiped"), f.max(stored).alias("stored")
     )
     each = last.select("grp", f.explode("stored.grants").alias("grant"))
     hexed = each.select(

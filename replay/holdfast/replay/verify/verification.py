@@ -30,7 +30,7 @@ from holdfast.replay.verify.checkpoint_rows import checkpoint_rows
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.file_checks import check_contents, check_forms
 from holdfast.replay.verify.fold_job import Folded, fold
-from holdfast.replay.verify.sql_entries import converted_groups, state_entries
+from holdfast.replay.verify.sql_entries import state_entries, untold_groups
 from holdfast.replay.verify.sql_state import living_rows
 from holdfast.storage.segments.columns import SCHEMA
 
@@ -180,22 +180,23 @@ class Verification:
         self._check("fold by evolve, chains, payloads", f"node {log.node}", folded.findings)
         broken = {f.group for f in self._checks[-1].findings if f.kind in {"rules", "payload"}}
         living = living_rows(table).persist()
-        broken |= self._converted(living)
+        broken |= self._untold(living)
         sql = state_entries(living)
         self._check(
             "state by SQL = state by evolve",
-            "members, instances, generations, epochs, grants, targets, offsets",
+            "members, instances, generations, epochs, grants, targets, choices, offsets",
             lambda: compare.sql_against_fold(sql, folded.entries(), broken),
         )
         living.unpersist()
 
-    def _converted(self, living: DataFrame) -> set[str]:
-        """Find the groups that have changed their protocol, and note that they are left out."""
-        found = {row.grp for row in converted_groups(living).collect()}
+    def _untold(self, living: DataFrame) -> set[str]:
+        """Find the groups of which columns tell too little, and note that they are left out."""
+        found = {row.grp for row in untold_groups(living).collect()}
         if found:
             self._notes.append(
-                f"{len(found)} groups changed their protocol, as {truncate(min(found))!r}: their "
-                "state is computed by evolve alone, and not a second time by SQL"
+                f"{len(found)} groups, as {truncate(min(found))!r}, have records in segments that "
+                "a build before 0.2 sealed; their columns tell too little of the heartbeat "
+                "protocol, so these groups are computed by evolve alone, not a second time by SQL"
             )
         return found
 

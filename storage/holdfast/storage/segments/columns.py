@@ -50,13 +50,44 @@ SCHEMA: Final = pa.schema(
         ("regex", pa.string()),
         (
             "targets",
-            pa.list_(pa.struct([("member_id", pa.string()), ("partitions", _PARTITIONS)])),
+            pa.list_(
+                pa.struct(
+                    [
+                        ("member_id", pa.string()),
+                        ("partitions", _PARTITIONS),
+                        ("version", pa.int32()),
+                        ("metadata", pa.binary()),
+                    ]
+                )
+            ),
         ),
         ("asked_back", _PARTITIONS),
         ("freed", _PARTITIONS),
         ("granted", _PARTITIONS),
         ("waiting", pa.bool_()),
+        ("classic", pa.bool_()),
+        ("assignor", pa.string()),
+        ("late", pa.string()),
+        ("installed_by", pa.string()),
+        (
+            "converted",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("member_id", pa.string()),
+                        ("topics", pa.list_(pa.string())),
+                        ("partitions", _PARTITIONS),
+                    ]
+                )
+            ),
+        ),
     ]
 )
-"""Columns are added at the end, and are null for all events of earlier versions: what these have
+"""Columns are added at the end, and are null for all events of earlier releases: what these have
 sealed is read as if it had them."""
+
+LATER: Final = frozenset({"classic", "assignor", "late", "installed_by", "converted"})
+"""The columns that segments of builds between 0.1.0 and 0.2 lack, though these builds had events
+that would have told something in them; none of these builds was released."""
+LATER_OF_TARGETS: Final = frozenset({"version", "metadata"})
+"""What such segments lack of each of the `targets`."""

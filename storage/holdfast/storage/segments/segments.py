@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from holdfast.coordinator.model.consumer_events import MemberSubscribed
+from holdfast.coordinator.model.consumer_events import GroupConverted, MemberSubscribed
 from holdfast.coordinator.model.events import Event, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import append_chain
@@ -239,8 +239,27 @@ def _partitions(several: Iterable[Any]) -> list[dict[str, Any]]:
 
 def _targets(event: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of whatever class has some
     return [
-        {"member_id": each.member_id, "partitions": _partitions(each.partitions)}
+        {
+            "member_id": each.member_id,
+            "partitions": _partitions(each.partitions),
+            "version": each.version,
+            "metadata": each.metadata,
+        }
         for each in event.targets
+    ]
+
+
+def _converted(event: Any) -> list[dict[str, Any]] | None:  # noqa: ANN401 - of whatever class has a type
+    """Return the members of a group that changes its protocol, with what they own."""
+    if not isinstance(event, GroupConverted):
+        return None
+    return [
+        {
+            "member_id": each.member_id,
+            "topics": list(each.topics),
+            "partitions": _partitions(each.partitions),
+        }
+        for each in event.members
     ]
 
 
@@ -277,6 +296,11 @@ _EVENT_COLUMNS: Final[dict[str, tuple[tuple[str, ...], _Reader]]] = {
     "freed": (("asked_back",), lambda event: _partitions(event.freed)),
     "granted": (("asked_back",), lambda event: _partitions(event.granted)),
     "waiting": (("asked_back",), attrgetter("waiting")),
+    "classic": (("joined",), lambda event: event.classic is not None),
+    "assignor": (("assignor",), attrgetter("assignor")),
+    "late": (("late",), attrgetter("late")),
+    "installed_by": (("installed_by",), attrgetter("installed_by")),
+    "converted": (("group_type",), _converted),
 }
 """Columns of events: by which attributes an event has one, and how its value is read."""
 

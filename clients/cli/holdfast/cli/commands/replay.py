@@ -74,9 +74,7 @@ def verify(
     full disk.
     """
     try:
-        report = _run(
-            lambda app: app.verify(folders, witness=witness, anchors=anchors), UNCHECKED
-        )
+        report = _run(lambda app: app.verify(folders, witness=witness, anchors=anchors), UNCHECKED)
     except KeyboardInterrupt:
         fail("interrupted, so nothing is proven: verify again", INTERRUPTED)
     if as_json:

@@ -1,0 +1,221 @@
+"""Defects of `evolve`, at least one for each kind of entry that the comparison with SQL tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pytest
+
+from holdfast.coordinator.consumer import evolve, holdings
+from holdfast.coordinator.consumer.state import CONSUMER, Member
+from holdfast.coordinator.kernel import evolve as kernel
+from holdfast.coordinator.kernel.apply import replay
+from holdfast.coordinator.model.consumer_events import (
+    AssignmentRequested,
+    GroupConverted,
+    MemberAdvanced,
+    MemberSubscribed,
+    TargetStored,
+)
+from holdfast.coordinator.model.events import (
+    InstanceReleased,
+    MembersLeft,
+    Record,
+    StaticMemberReplaced,
+)
+from holdfast.coordinator.model.state import Group, State
+from holdfast.replay.verify.group_fold import entries_of
+
+AnyGroup: TypeAlias = Group[Any]
+Damage: TypeAlias = Callable[[AnyGroup, AnyGroup], AnyGroup]
+"""What a defect makes of the group before an event and the right one after it."""
+
+
+class Defect(NamedTuple):
+    """A fold of one event that goes wrong."""
+
+    event: type
+    damage: Damage
+    found_by: str
+    """The kind of entry that tells it."""
+    mixed: bool = False
+    """It shows in groups with members of both protocols, or that change theirs."""
+
+
+def shown_by(
+    defect: Defect, records: Sequence[Record], monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, State]:
+    """Fold records by an `evolve` that has this defect, until it shows in a group's entries.
+
+    How many that takes, and the wrong state. Later events could hide it again, or not be possible.
+    """
+    right, wrong = State(), State()
+    for count, record in enumerate(records, 1):
+        with monkeypatch.context() as patch:
+            _break(defect, patch)
+            wrong = replay(wrong, (record,))
+        right = replay(right, (record,))
+        if _told(wrong, record.group_id, defect) != _told(right, record.group_id, defect):
+            return count, wrong
+    raise AssertionError(f"nothing of {defect} shows in this log")
+
+
+def _break(defect: Defect, patch: pytest.MonkeyPatch) -> None:
+    folds: dict[type, Any] = evolve.FOLDS if defect.event in evolve.FOLDS else kernel.OF_ANY
+    right = folds[defect.event]
+
+    def fold(group: AnyGroup, event: Any, record: Record) -> AnyGroup:  # noqa: ANN401 - of the class
+        return defect.damage(group, right(group, event, record))
+
+    patch.setitem(folds, defect.event, fold)
+
+
+def _told(state: State, group_id: str, defect: Defect) -> set[tuple[str, ...]]:
+    group = state.groups.get(group_id)
+    entries = [] if group is None else [each[2:5] for each in entries_of(group)]
+    return {each for each in entries if each[0] == defect.found_by}
+
+
+def _each(change: Callable[[Any], Any], group_type: str = CONSUMER) -> Damage:
+    """Every member of a group of this type is another one."""
+
+    def damaged(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
+        if after.group_type != group_type:
+            return after
+        members = after.body.members
+        for member_id, member in after.body.members.items():
+            members = members.set(member_id, change(member))
+        return after._replace(body=after.body._replace(members=members))
+
+    return damaged
+
+
+def _kept(field: str) -> Damage:
+    def damaged(before: AnyGroup, after: AnyGroup) -> AnyGroup:
+        return _with(after, **{field: getattr(before.body, field)})
+
+    return damaged
+
+
+def _always(**fields: object) -> Damage:
+    def damaged(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
+        return _with(after, **fields) if after.group_type == CONSUMER else after
+
+    return damaged
+
+
+def _with(group: AnyGroup, **fields: object) -> AnyGroup:
+    return group._replace(body=group.body._replace(**fields))
+
+
+def _regranted(member: Member) -> Member:
+    return member._replace(owned=holdings.regranted(member.owned, 1))
+
+
+def _given_up(member: Member) -> Member:
+    return member._replace(revoking=()) if member.member_id == "b1" else member
+
+
+def _not_regranted(before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    """What is kept keeps its token, though its owner speaks the classic protocol."""
+    old = {each.member_id: holdings.grants(each.owned) for each in before.body.members.values()}
+    members = after.body.members
+    for member_id, member in members.items():
+        kept = old.get(member_id, {})
+        owned = tuple(
+            each._replace(
+                granted=tuple(
+                    kept.get((each.topic, number), (0, index))[1]
+                    for number, index in zip(each.partitions, each.granted, strict=True)
+                )
+            )
+            for each in member.owned
+        )
+        members = members.set(member_id, member._replace(owned=owned))
+    return _with(after, members=members)
+
+
+def _no_metadata(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    targets = after.body.targets.map_values(lambda each: each._replace(metadata=b""))
+    return _with(after, targets=targets)
+
+
+def _late_backwards(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    return _with(after, late=after.body.late[::-1])
+
+
+def _never_overtaken(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    asked = after.body.asked
+    return after if asked is None else _with(after, asked=asked._replace(overtaken=False))
+
+
+def _old_number(before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    return after._replace(generation=max(before.generation - 1, 1))
+
+
+DEFECTS: Final[dict[str, Defect]] = {
+    "waits for nobody": Defect(
+        MemberAdvanced, _each(lambda member: member._replace(waiting=False)), "progress"
+    ),
+    "forgets the epoch before": Defect(
+        MemberAdvanced, _each(lambda m: m._replace(previous_epoch=m.epoch)), "progress"
+    ),
+    "takes as given up what was asked for": Defect(MemberAdvanced, _each(_given_up), "owned"),
+    "old tokens for new": Defect(StaticMemberReplaced, _each(_regranted), "owned"),
+    "epochs stay at a release": Defect(
+        InstanceReleased,
+        _each(lambda m: m._replace(owned=holdings.with_epoch(m.owned, 9))),
+        "owned",
+    ),
+    "other topics": Defect(
+        MemberSubscribed,
+        _each(lambda m: m._replace(profile=m.profile._replace(topics=("other",)))),
+        "subscription",
+    ),
+    "old target": Defect(TargetStored, _kept("targets"), "target"),
+    "a target without metadata": Defect(TargetStored, _no_metadata, "target"),
+    "old target's epoch": Defect(TargetStored, _kept("assignment_epoch"), "assignment epoch"),
+    "old instance": Defect(StaticMemberReplaced, _kept("instances"), "instance"),
+    "remembers expressions": Defect(MemberSubscribed, _kept("regexes"), "regex"),
+    "asks nobody": Defect(AssignmentRequested, _kept("asked"), "asked"),
+    "asks on after the target": Defect(TargetStored, _kept("asked"), "asked"),
+    "asks who is gone": Defect(MembersLeft, _kept("asked"), "asked"),
+    "a swap overtakes nothing": Defect(StaticMemberReplaced, _never_overtaken, "asked"),
+    "the late ones in another order": Defect(AssignmentRequested, _late_backwards, "late"),
+    "late for ever": Defect(TargetStored, _kept("late"), "late"),
+    "late, though it stopped": Defect(InstanceReleased, _kept("late"), "late"),
+    "old assignor": Defect(TargetStored, _kept("client_assignor"), "client assignor"),
+    "a grant renews nothing": Defect(MemberAdvanced, _not_regranted, "owned", mixed=True),
+    "who turns classic keeps tokens": Defect(MemberSubscribed, _not_regranted, "owned", mixed=True),
+    "forgets who speaks what": Defect(
+        StaticMemberReplaced, _each(lambda m: m._replace(classic=None)), "protocol", mixed=True
+    ),
+    "conversion: newer tokens": Defect(GroupConverted, _each(_regranted), "owned", mixed=True),
+    "conversion: everybody runs": Defect(
+        GroupConverted, _each(lambda m: m._replace(epoch=m.previous_epoch)), "progress", mixed=True
+    ),
+    "conversion: no targets": Defect(
+        GroupConverted, _always(targets=Group("g", "", None).offsets), "target", mixed=True
+    ),
+    "conversion: an older epoch": Defect(GroupConverted, _old_number, "generation", mixed=True),
+    "conversion: everybody beats": Defect(
+        GroupConverted, _each(lambda m: m._replace(classic=None)), "protocol", mixed=True
+    ),
+    "conversion: dynamic members": Defect(
+        GroupConverted, _each(lambda m: m._replace(instance_id=None)), "member", mixed=True
+    ),
+    "conversion: no assignments": Defect(
+        GroupConverted,
+        _each(lambda m: m._replace(assignment=b""), "classic"),
+        "grant",
+        mixed=True,
+    ),
+    "conversion: a token too new": Defect(
+        GroupConverted,
+        _each(lambda m: m._replace(granted_index=m.granted_index + 1), "classic"),
+        "grant",
+        mixed=True,
+    ),
+}
+"""By what goes wrong."""

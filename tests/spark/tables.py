@@ -1,0 +1,45 @@
+"""Many histories in one table, so that one run of Spark compares all: by SQL and by `evolve`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.coordinator.model.events import Record
+from holdfast.coordinator.model.state import State
+from holdfast.replay.findings import Finding
+from holdfast.replay.spark.log_tables import SQL_SCHEMA
+from holdfast.replay.verify.compare import sql_against_fold
+from holdfast.replay.verify.group_fold import entries_of
+from holdfast.replay.verify.sql_entries import state_entries
+from holdfast.replay.verify.sql_state import living_rows
+from spark.rows import ENTRIES, columns_of, told
+
+
+class Tables:
+    """Histories as rows, and the states that they lead to, as entries; a name for each."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        self._entries: list[tuple[str, ...]] = []
+
+    def add(self, name: str, records: list[Record], state: State) -> None:
+        mine = [record for record in records if record.group_id]
+        self.rows += [told(name, each.group_id, columns_of(each)) for each in mine]
+        self.expect(name, state)
+
+    def expect(self, name: str, state: State) -> None:
+        self._entries += [
+            (f"{name} {group.group_id}", *entry[2:5])
+            for group in state.groups.values()
+            for entry in entries_of(group)
+        ]
+
+    def kinds(self) -> set[str]:
+        return {kind for _, kind, *_ in self._entries}
+
+    def findings(self, spark: SparkSession) -> list[Finding]:
+        sql = state_entries(living_rows(spark.createDataFrame(self.rows, SQL_SCHEMA)).cache())
+        evolved: DataFrame = spark.createDataFrame(self._entries, ENTRIES)
+        return sql_against_fold(sql, evolved, set())

@@ -1,4 +1,4 @@
-"""A chosen member that says that it makes no target: another is asked at once (KIP-848, ADR 58)."""
+"""A chosen member that says that it makes no target: another is asked at once (KIP-848, ADR 56)."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from holdfast.chaos.history.happenings import Granted, Recorded, WatchGap
 from holdfast.chaos.history.jsonl import line_of
 from simulation import faults as planning
 from simulation import node_rules
+from simulation.hurry import hurried
 from simulation.pinned import pinned
 from simulation.populations import drawn, has_heartbeats, pause_ms
 from simulation.schedule import US
@@ -137,6 +138,7 @@ def _outcome(world: World, faults: list[Planned], alarms: _Alarms) -> Outcome:
     broken += _gaps(history)
     broken += [Broken("level", *found) for found in world.recorder.beyond]
     broken += _of_nodes_that_changed(world)
+    broken += [Broken("hurry", *each) for each in hurried(history)]
     return Outcome(
         seed=world.seed,
         faults=tuple(faults),

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import Call, calls_of
-from holdfast.chaos.evidence.heartbeat_group import HeartbeatGroup
+from holdfast.chaos.evidence.heartbeats.group import HeartbeatGroup
 from holdfast.chaos.evidence.log_view import (
     NOTHING,
     STABLE,

@@ -22,7 +22,7 @@ from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import NEVER, Call, calls_of
 from holdfast.chaos.evidence.fences import Fence, Fences, fences
 from holdfast.chaos.evidence.handovers import Heirs, heirs, inherits
-from holdfast.chaos.evidence.heartbeat_group import Standing
+from holdfast.chaos.evidence.heartbeats.group import Standing
 from holdfast.chaos.evidence.log_view import View, label, records_of, seconds
 from holdfast.chaos.evidence.membership_timeline import MembershipTimeline, timelines
 from holdfast.chaos.history.happenings import Granted, Happening, Recorded, Wrote

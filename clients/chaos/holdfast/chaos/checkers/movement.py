@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.balance import Owners, Share, moved, needed
 from holdfast.chaos.evidence.calls import Call, calls_of
-from holdfast.chaos.evidence.heartbeat_moves import Needless, needless_epochs, needless_moves
+from holdfast.chaos.evidence.heartbeats.moves import Needless, needless_epochs, needless_moves
 from holdfast.chaos.evidence.log_view import (
     COMPLETING,
     NOTHING,

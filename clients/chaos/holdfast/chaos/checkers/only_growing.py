@@ -17,7 +17,7 @@ from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import Call, calls_of
 from holdfast.chaos.evidence.fences import NOT_LEASES, Fences, fence_of_right, fences
 from holdfast.chaos.evidence.handovers import heirs, inherits
-from holdfast.chaos.evidence.heartbeat_group import HeartbeatGroup
+from holdfast.chaos.evidence.heartbeats.group import HeartbeatGroup
 from holdfast.chaos.evidence.log_view import (
     TOKEN_SPAN,
     View,

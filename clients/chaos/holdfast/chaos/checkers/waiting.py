@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import calls_of
-from holdfast.chaos.evidence.heartbeat_group import RELEASED, HeartbeatGroup, Partition
+from holdfast.chaos.evidence.heartbeats.group import RELEASED, HeartbeatGroup, Partition
 from holdfast.chaos.evidence.log_view import NOTHING, View, fold, records_of, seconds
 from holdfast.chaos.evidence.sessions import Told, session_us, sessions_told
 from holdfast.chaos.evidence.settings import Settings

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from holdfast.chaos.evidence.calls import NEVER, Call
-from holdfast.chaos.evidence.heartbeat_group import RELEASED, Standing
+from holdfast.chaos.evidence.heartbeats.group import RELEASED, Standing
 from holdfast.chaos.evidence.log_view import (
     NOTHING,
     TOKEN_SPAN,

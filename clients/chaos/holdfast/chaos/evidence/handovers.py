@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from holdfast.chaos.evidence.heartbeat_group import RELEASED
+from holdfast.chaos.evidence.heartbeats.group import RELEASED
 from holdfast.chaos.evidence.log_view import by_group, views
 from holdfast.chaos.history.happenings import Recorded
 

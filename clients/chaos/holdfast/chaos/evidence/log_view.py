@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from holdfast.chaos.evidence import heartbeat_group
-from holdfast.chaos.evidence.heartbeat_group import CONSUMER, RELEASED, HeartbeatGroup
+from holdfast.chaos.evidence.heartbeats import group as heartbeat_group
+from holdfast.chaos.evidence.heartbeats.group import CONSUMER, RELEASED, HeartbeatGroup
 from holdfast.chaos.evidence.memo import memo
 from holdfast.chaos.history.happenings import Fields, Happening, Recorded
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from holdfast.chaos.evidence.balance import Owners, Share, moved, needed
 from holdfast.chaos.evidence.calls import Call
-from holdfast.chaos.evidence.heartbeat_group import HeartbeatGroup
+from holdfast.chaos.evidence.heartbeats.group import HeartbeatGroup
 from holdfast.chaos.evidence.log_view import NOTHING, View, fold, views
 from holdfast.chaos.evidence.owned_partitions import Partition
 from holdfast.chaos.evidence.topics import Topics

@@ -8,8 +8,10 @@ begins at a checkpoint (S24). Knows folders and manifests, no Spark and no conte
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -190,6 +192,31 @@ def _renamed(log: NodeLog, node: str) -> NodeLog:
     return log._replace(node=node, findings=tuple(f._replace(node=node) for f in log.findings))
 
 
+class _Held:
+    """What a log holds, so that a range is looked up without looking at each segment."""
+
+    def __init__(self, log: NodeLog) -> None:
+        self._gone = log.begins.last
+        ends = sorted(segment.ends for segment in log.segments)
+        self._firsts = [each.first for each in ends]
+        self._reach = list(accumulate((each.last for each in ends), max))
+        """How far the segments reach that begin there or earlier."""
+
+    def covers(self, wanted: Range) -> bool:
+        """Return whether no range is needed: segments or the tail hold it, or it was cut off.
+
+        Its boundaries may be others (S22), so several of its segments may hold the range. A segment
+        that it lacks between them has a range of its own; a record is missed by its hash.
+        """
+        if wanted.last <= self._gone:
+            return True
+        return self._holds(wanted.first) and self._holds(wanted.last)
+
+    def _holds(self, place: Position) -> bool:
+        number = bisect_right(self._firsts, place)
+        return number > 0 and place <= self._reach[number - 1]
+
+
 def missing_ranges(
     logs: Sequence[NodeLog], doubtful: Collection[Path] = ()
 ) -> dict[str, list[Range]]:
@@ -198,8 +225,9 @@ def missing_ranges(
     What lies before the checkpoint at which its log begins is not missing (S24). `doubtful`:
     folders of segments with which something is wrong; what they alone hold is not missed elsewhere.
     """
-    sealed = {s.ends for log in logs for s in log.sealed if s.folder not in doubtful}
-    return {log.node: sorted(r for r in sealed if not _holds(log, r)) for log in logs}
+    sealed = sorted({s.ends for log in logs for s in log.sealed if s.folder not in doubtful})
+    held = {log.node: _Held(log) for log in logs}
+    return {node: [each for each in sealed if not own.covers(each)] for node, own in held.items()}
 
 
 def buckets_of(log: NodeLog) -> dict[str, Bucket]:
@@ -245,16 +273,3 @@ def _read_segment(
 
 def _ends(manifest: Manifest) -> Range:
     return Range(Position(*manifest.first), Position(*manifest.last))
-
-
-def _holds(log: NodeLog, wanted: Range) -> bool:
-    """Return whether a node needs no range: its segments or its tail hold it, or it was cut off.
-
-    Its boundaries may be others (S22), so several of its segments may hold the range. A segment
-    that it lacks between them has a range of its own; a record is missed by its hash.
-    """
-    ends = [segment.ends for segment in log.segments]
-    covered = all(
-        any(first <= place <= last for first, last in ends) for place in (wanted.first, wanted.last)
-    )
-    return covered or wanted.last <= log.begins.last

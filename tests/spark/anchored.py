@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.events import Event
 from holdfast.coordinator.model.state import State
-from holdfast.replay.verify.anchor_files import Anchor
+from holdfast.replay.read.anchor_files import Anchor
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
 from holdfast.storage.codec.state_image import changes, digest_of
 from holdfast.storage.journal.journal import Identity, JournalBatch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -309,3 +310,8 @@ KINDS = [
         named("unreadable", MANIFEST),
     ),
 ]
+
+
+def changed(node: Path, name: str) -> None:
+    """Damage a node in the way that has this name."""
+    next(kind for kind in KINDS if kind.name == name).change(node)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.replay.verify.anchor_files import Anchor, read_anchors, refuse_others
+from holdfast.replay.read.anchor_files import Anchor, read_anchors, refuse_others
 from spark.anchored import as_told
 
 ONE = Anchor("c", "n1", 7, 1_000, bytes(range(32)), 0x0123456789ABCDEF, 3)

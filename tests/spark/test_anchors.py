@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 from holdfast.coordinator.model.events import LevelRaised, RecoveryNumberRaised
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.app import verify
+from holdfast.replay.read.anchor_files import Anchor
 from holdfast.replay.read.log_rows import HEAD, Cut
 from holdfast.replay.read.node_logs import buckets_of, node_log, sources_by_segment
-from holdfast.replay.verify.anchor_files import Anchor
+from holdfast.replay.read.own_states import own_states
 from holdfast.replay.verify.anchor_marks import MARK, restores_in, summed
 from holdfast.replay.verify.anchors import Outcome, compared, marks_of
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
-from holdfast.replay.verify.own_states import own_states
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from spark.anchored import anchor_of, rewritten, store_state, write_anchors
 from spark.cut_logs import write_cut_node

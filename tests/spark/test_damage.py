@@ -18,6 +18,7 @@ from holdfast.replay.read.node_logs import NodeLog, missing_ranges, node_log, no
 from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.verify import gaps, hashes
 from holdfast.replay.verify.fold_job import fold
+from holdfast.replay.verify.spark_reader import SparkReader
 from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import segments_in
 from spark.damage import Damage, damage_after_sealing, duplicated, flipped, lost, swapped
@@ -33,9 +34,10 @@ DAMAGES = [lost, duplicated, swapped, flipped]
 
 def between_nodes(spark: SparkSession, logs: Sequence[NodeLog]) -> list[Finding]:
     common = hashes.Comparable(min(log.last for log in logs), ())
-    sums = hashes.block_sums(spark, logs, common)
+    sums = SparkReader(spark).block_sums(logs, common)
     assert hashes.against_manifests(logs, sums) == []
-    return hashes.locate(spark, logs, common, hashes.differing_blocks(logs, sums))
+    blocks = hashes.differing_blocks(logs, sums)
+    return hashes.judged(SparkReader(spark).differing_places(logs, common, blocks), logs)
 
 
 def of_one_node(spark: SparkSession, log: NodeLog) -> list[Finding]:
@@ -75,7 +77,7 @@ def test_damage_after_sealing_contradicts_the_node_s_own_manifest(
     damage_after_sealing(tmp_path, "n1", LOG.rows, damage(LOG.rows, VICTIM))
     log = node_log(tmp_path)
 
-    sums = hashes.block_sums(spark, [log], hashes.Comparable(log.last, ()))
+    sums = SparkReader(spark).block_sums([log], hashes.Comparable(log.last, ()))
     found = hashes.against_manifests([log], sums)
 
     assert [(f.kind, f.node) for f in found] == [("manifest", "n1")]

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
+from holdfast.cli.main import main
 from spark.archive_damage import AT, LOG, data, sound_nodes
-from spark.damage_kinds import KINDS
+from spark.damage_kinds import changed
 
 SECONDS_MAX = 900
+"""A JVM starts in a few seconds; other work may keep the machine."""
 
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> list[Path]:
     return sound_nodes(tmp_path / "nodes")
+
+
+@pytest.fixture
+def one_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that are invoked here, and not in processes of their own, share one JVM."""
+    monkeypatch.setattr("holdfast.replay.app.session", lambda **_: nullcontext(spark))
 
 
 def command(nodes: list[Path], *more: str) -> list[str]:
@@ -49,10 +59,6 @@ def sentences(done: subprocess.CompletedProcess[str]) -> list[str]:
     return done.stderr.splitlines()
 
 
-def damaged(node: Path, name: str) -> None:
-    next(kind for kind in KINDS if kind.name == name).change(node)
-
-
 def test_a_sound_log_ends_with_0(nodes: list[Path]) -> None:
     done = run(nodes, "--json")
 
@@ -64,7 +70,7 @@ def test_a_sound_log_ends_with_0(nodes: list[Path]) -> None:
 
 
 def test_a_finding_is_told_as_fields_and_ends_with_1(nodes: list[Path]) -> None:
-    damaged(nodes[2], "offset forged")
+    changed(nodes[2], "offset forged")
 
     done = run(nodes, "--json")
 
@@ -82,15 +88,18 @@ def test_a_finding_is_told_as_fields_and_ends_with_1(nodes: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("name", ["garbage", "a name with dots", "newer format"])
-def test_damage_ends_with_1_and_is_named_for_people(name: str, nodes: list[Path]) -> None:
-    damaged(nodes[2], name)
+def test_damage_ends_with_1_and_is_named_for_people(
+    name: str, nodes: list[Path], one_jvm: None
+) -> None:
+    del one_jvm
+    changed(nodes[2], name)
 
-    done = run(nodes)
+    done = CliRunner().invoke(main, command(nodes)[3:])
 
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert "node n3" in done.stdout
     assert "node n1)" not in done.stdout
-    assert len(sentences(done)) == 1
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_directory_given_twice_ends_with_2(nodes: list[Path]) -> None:
@@ -129,7 +138,7 @@ def test_what_is_wrong_wins_over_what_could_not_be_checked(
     nodes: list[Path], tmp_path: Path
 ) -> None:
     """A manifest is wrong, and there is no Java to look further: 1, and both are told."""
-    damaged(nodes[2], "manifest cut off")
+    changed(nodes[2], "manifest cut off")
 
     done = run(nodes, "--json", env=without_java(tmp_path))
 
@@ -191,10 +200,12 @@ def test_an_interrupted_command_says_so_and_ends_with_130(nodes: list[Path]) -> 
     assert said == "holdfast: interrupted, so nothing is proven: verify again\n"
 
 
-def test_a_tree_that_is_no_node_s_is_told_by_code_1_or_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "code"), [("empty", 1), ("nothing", 2)])
+def test_a_tree_that_is_no_node_s_is_told_by_code_1_or_2(
+    name: str, code: int, tmp_path: Path, one_jvm: None
+) -> None:
     """An empty directory has no log: nothing is verified, which is no success."""
+    del one_jvm
     (tmp_path / "empty").mkdir()
-    shutil.rmtree(tmp_path / "nothing", ignore_errors=True)
 
-    assert run([tmp_path / "empty"]).returncode == 1
-    assert run([tmp_path / "nothing"]).returncode == 2
+    assert CliRunner().invoke(main, command([tmp_path / name])[3:]).exit_code == code

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
@@ -19,9 +19,11 @@ from holdfast.replay.analyse.analysis import Frozen, Mark
 from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.analyse.why import Explained, rebalance_to
 from holdfast.replay.findings import CannotCheck, Check, Report, WrongUse
+from holdfast.replay.read.anchor_files import Anchor, Told, read_anchors, refuse_others
 from holdfast.replay.read.independence import check_independent
 from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog, node_logs
+from holdfast.replay.read.own_states import own_states
 from holdfast.replay.read.places import refuse_outside
 from holdfast.replay.report import writer as reports
 from holdfast.replay.report.plain_state import Difference, compare_states, plain_state
@@ -29,10 +31,8 @@ from holdfast.replay.spark.failures import surroundings
 from holdfast.replay.spark.java import NoJava
 from holdfast.replay.spark.session import session
 from holdfast.replay.verify.acknowledged import check_witnesses
-from holdfast.replay.verify.anchor_files import Anchor, Told, read_anchors, refuse_others
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold
-from holdfast.replay.verify.own_states import own_states
 from holdfast.replay.verify.verification import verify_logs
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ __all__ = [
     "why",
 ]
 
+QUICK_RECORDS_MAX: Final = 300_000
+"""Up to so many stored records, of all nodes, Spark generates no code for its queries: to compile
+it costs more than it saves. To verify 60,000 took 53 s of processor time, and 126 s with it."""
+
 
 def verify(
     node_dirs: Sequence[Path],
@@ -81,7 +85,7 @@ def verify(
     check_witnesses(witness)
     told = _told(logs, node_dirs, anchors)
     try:
-        with _session(spark) as running:
+        with _session(spark, logs) as running:
             return verify_logs(running, logs, expected_digest, witness, told)
     except (CannotCheck, NoJava) as error:
         found = tuple(finding for log in logs for finding in log.findings)
@@ -105,7 +109,7 @@ def state(
     cut = Cut(at, log_time_ms)
     log = _longest(_reaching(node_logs(node_dirs), cut))
     refuse_outside(log, cut)
-    with _session(spark) as running:
+    with _session(spark, [log]) as running:
         folded = fold(running, log, cut)
         try:
             return folded.state()
@@ -125,7 +129,7 @@ def difference(
 
     Raises ValueError as `state` does, and for a group that is at neither place.
     """
-    with _session(spark) as running:
+    with _session(spark, node_logs(node_dirs)) as running:
         one, two = (
             state(node_dirs, at=cut.last, log_time_ms=cut.log_time_ms, spark=running)
             for cut in (before, after)
@@ -157,7 +161,7 @@ def report(
     cannot be written.
     """
     log = _longest(node_logs(node_dirs))
-    with _session(spark) as running:
+    with _session(spark, [log]) as running:
         return reports.write(analyse(running, log, marks, frozen), out)
 
 
@@ -173,14 +177,20 @@ def _told(logs: Sequence[NodeLog], folders: Sequence[Path], given: Sequence[Path
 
 
 @contextmanager
-def _session(spark: SparkSession | None) -> Iterator[SparkSession]:
+def _session(spark: SparkSession | None, logs: Sequence[NodeLog]) -> Iterator[SparkSession]:
+    """Give the session that the caller has, or one of its own that fits the size of the logs."""
     if spark is not None:
         yield spark
         return
     with ExitStack() as started:
         with surroundings():
-            running = started.enter_context(session())
+            running = started.enter_context(session(quick=_is_small(logs)))
         yield running
+
+
+def _is_small(logs: Sequence[NodeLog]) -> bool:
+    stored = sum(segment.manifest.count for log in logs for segment in log.segments)
+    return stored <= QUICK_RECORDS_MAX
 
 
 def _reaching(logs: Sequence[NodeLog], cut: Cut) -> list[NodeLog]:

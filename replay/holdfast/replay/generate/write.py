@@ -19,6 +19,7 @@ from holdfast.replay.generate.node_files import NodeFiles
 from holdfast.replay.generate.plan import Plan, PlanRefused
 from holdfast.replay.generate.witness import Witness
 from holdfast.replay.generate.world import CLUSTER_ID
+from holdfast.replay.read.anchor_files import FORMAT
 from holdfast.storage.codec.state_image import digest_of
 from holdfast.storage.disk.files import rename_durably, sync_path
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 WITNESS: Final = "witness.jsonl"
 ANCHOR: Final = "anchor.json"
+NODE: Final = "node-1"
+"""Who would have told the anchor."""
 NEW_OBJECTS: Final = 200_000
 """So many more objects than before make the collector look at the new ones."""
 
@@ -44,15 +47,21 @@ class Made(NamedTuple):
     """Of the chain over all records (S3)."""
     state_digest: int
     """Of the state after the last entry (S3)."""
+    log_time_ms: int
+    """Of that state (S8)."""
 
     def anchor(self) -> dict[str, object]:
-        """Return what somebody keeps elsewhere, to compare the log with it later."""
+        """Return what a node would tell of the log's end, and the number of records."""
         return {
+            "format": FORMAT,
             "cluster_id": CLUSTER_ID,
+            "node": NODE,
             "index": self.last_index,
+            "log_time_ms": self.log_time_ms,
+            "chain": self.chain_head.hex(),
+            "digest": f"{self.state_digest:016x}",
+            "recovery_number": 0,
             "records": self.records,
-            "chain_head": self.chain_head.hex(),
-            "state_digest": f"{self.state_digest:016x}",
         }
 
 
@@ -65,8 +74,9 @@ def write_history(plan: Plan, folder: Path, told: Callable[[int], None] = lambda
     _refuse_used(folder)
     with _unfinished(folder) as place, _rare_collections():
         leader = _play(plan, place, told)
-        head, digest = leader.whole, digest_of(leader.state)
-        made = Made(folder, leader.count, leader.state.applied_index, head, digest)
+        state = leader.state
+        leads_to = leader.whole, digest_of(state), state.log_time_ms
+        made = Made(folder, leader.count, state.applied_index, *leads_to)
         (place / ANCHOR).write_text(json.dumps(made.anchor()) + "\n")
         sync_path(place / ANCHOR)
     return made

@@ -128,6 +128,21 @@ class ResultRow(NamedTuple):
     ordinal: int = 0
 
 
+RESULT_SCHEMA: Final = (
+    "tag string, grp string, kind string, key string, text string, content binary, "
+    "idx bigint, ordinal bigint"
+)
+"""The columns of `ResultRow`, as Spark's SQL."""
+RESULT_ARROW: Final = pa.schema(
+    [
+        *[(name, pa.string()) for name in ("tag", "grp", "kind", "key", "text")],
+        ("content", pa.binary()),
+        ("idx", pa.int64()),
+        ("ordinal", pa.int64()),
+    ]
+)
+
+
 @dataclass(slots=True)
 class FindingRows:
     """A task's findings, as rows of its result; the first FINDINGS_MAX of them."""

@@ -10,10 +10,12 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Task: TypeAlias = Callable[[], Iterator[tuple[object, ...]]]
 """A function for a worker to run; it yields rows."""
@@ -38,12 +40,13 @@ def _work(
     try:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from _batches(tasks[number](), arrow)
+                yield from in_batches(tasks[number](), arrow)
     finally:
         gc.enable()
 
 
-def _batches(rows: Iterator[tuple[object, ...]], arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
+def in_batches(rows: Iterator[tuple[object, ...]], arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield rows as a worker hands them to Spark."""
     while chunk := list(islice(rows, _BATCH)):
         columns = zip(*chunk, strict=True)
         arrays = [pa.array(c, kind) for c, kind in zip(columns, arrow.types, strict=True)]

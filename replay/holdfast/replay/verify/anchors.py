@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
+from holdfast.replay.read.anchor_files import KIND, Anchor
 from holdfast.replay.read.log_rows import Beginning
-from holdfast.replay.verify.anchor_files import KIND, Anchor
 from holdfast.replay.verify.anchor_marks import Mark, Reached, Restore
 
 

@@ -10,18 +10,19 @@ that is folded. Knows files and findings, not how the worker checks them.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from pyspark.sql import SparkSession
-
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
+from holdfast.replay.read.content_check import Piece, check_bucket, check_whole_chain
+from holdfast.replay.read.file_form import FORM, DataFile, forms
 from holdfast.replay.read.log_rows import FINDING, ResultRow, Source
 from holdfast.replay.read.node_logs import (
     NodeLog,
@@ -31,13 +32,13 @@ from holdfast.replay.read.node_logs import (
     missing_ranges,
     sources_by_segment,
 )
-from holdfast.replay.spark.tasks import Task, run_tasks
-from holdfast.replay.verify.content_check import Piece, check_bucket, check_whole_chain
-from holdfast.replay.verify.file_form import FORM, DataFile, forms
-from holdfast.replay.verify.fold_job import RESULT_ARROW, RESULT_SCHEMA
+from holdfast.replay.spark.tasks import Task
 
 Sums: TypeAlias = Mapping[str, str]
 """SHA-256 of each file's bytes, by its path. A file that cannot be read has a sum of its own."""
+
+Run: TypeAlias = Callable[[Sequence[Task]], list[ResultRow]]
+"""Runs tasks somewhere, and returns the rows of all of them."""
 
 _TASK_BYTES: Final = 32 << 20
 """How much of small files one task takes, so that many of them cost few tasks."""
@@ -65,11 +66,11 @@ class Files(NamedTuple):
     """How many contents the files have."""
 
 
-def check_forms(spark: SparkSession, logs: Sequence[NodeLog]) -> Files:
+def check_forms(run: Run, logs: Sequence[NodeLog]) -> Files:
     """Check the form of every file, and the ends of every segment."""
     sums = _sums_of([path for log in logs for segment in log.segments for path in segment.files])
     firsts = _one_of_each(logs, sums)
-    found, ends = _run_forms(spark, list(firsts.values()))
+    found, ends = _run_forms(run, list(firsts.values()))
     held = {path: ends.get(firsts[key].path) for path, key in _contents(logs, sums)}
     findings = [
         finding._replace(node=log.node, file=path)
@@ -128,25 +129,18 @@ def _one_of_each(logs: Sequence[NodeLog], sums: Sums) -> dict[tuple[str, str], D
 
 
 def _run_forms(
-    spark: SparkSession, files: Sequence[DataFile]
+    run: Run, files: Sequence[DataFile]
 ) -> tuple[dict[str, list[Finding]], dict[str, _Ends]]:
     """Return the findings about each file, and what each holds that may be read again."""
     found: dict[str, list[Finding]] = defaultdict(list)
     ends: dict[str, _Ends] = {}
-    for row in _collected(spark, [partial(forms, part) for part in _parts(files)]):
+    for row in run([partial(forms, part) for part in _parts(files)]):
         if row.tag == FORM and row.text:
             count, *places = map(int, row.text.split())
             ends[row.key] = _Ends(count, Position(*places[:2]), Position(*places[2:]))
         elif row.tag == FINDING:
             found[row.key].append(_finding(row, ""))
     return found, ends
-
-
-def _collected(spark: SparkSession, tasks: Sequence[Task]) -> list[ResultRow]:
-    if not tasks:
-        return []
-    rows = run_tasks(spark, tasks, RESULT_SCHEMA, RESULT_ARROW).collect()
-    return [ResultRow(*row) for row in rows]
 
 
 def _finding(row: ResultRow, node: str) -> Finding:
@@ -233,14 +227,14 @@ class Contents(NamedTuple):
     """How many buckets and chains had to be read by themselves."""
 
 
-def check_contents(spark: SparkSession, logs: Sequence[NodeLog], sums: Sums) -> Contents:
+def check_contents(run: Run, logs: Sequence[NodeLog], sums: Sums) -> Contents:
     """Check chains and payloads in each bucket of a node that is not as on most of them.
 
     What is alike on most nodes is left to the fold of one that has it.
     """
     work = [*_minority_buckets(logs, sums), *_minority_chains(logs, sums)]
     tasks: list[Task] = [partial(_numbered, n, task) for n, (_, task) in enumerate(work)]
-    rows = _collected(spark, tasks)
+    rows = run(tasks)
     findings = [_finding(row, work[int(row.content)][0]) for row in rows]
     return Contents(sorted(findings, key=lambda each: each.position or Position(0, 0)), len(work))
 
@@ -276,8 +270,9 @@ def _few(votes: int, logs: Sequence[NodeLog]) -> bool:
 def _gaps(logs: Sequence[NodeLog]) -> dict[str, int]:
     """Return for each file how many gaps are before it: a bucket may have none in some segments."""
     missing = missing_ranges(logs)
+    ends = {node: sorted(gap.last for gap in gaps) for node, gaps in missing.items()}
     return {
-        path: sum(gap.last < segment.ends.first for gap in missing[log.node])
+        path: bisect_left(ends[log.node], segment.ends.first)
         for log in logs
         for segment in log.segments
         for path in segment.files

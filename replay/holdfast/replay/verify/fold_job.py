@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -18,7 +17,17 @@ from pyspark.sql import functions as f
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.replay.findings import Finding
-from holdfast.replay.read.log_rows import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut, ResultRow
+from holdfast.replay.read.log_rows import (
+    COUNT,
+    ENTRY,
+    FINDING,
+    HEAD,
+    RECORD,
+    RESULT_ARROW,
+    RESULT_SCHEMA,
+    Cut,
+    ResultRow,
+)
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, sources_by_segment
 from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.verify.anchor_marks import (
@@ -36,18 +45,6 @@ from holdfast.storage.codec.state_image import restore
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 
 _SPAN: Final = 1 << 64
-RESULT_SCHEMA: Final = (
-    "tag string, grp string, kind string, key string, text string, content binary, "
-    "idx bigint, ordinal bigint"
-)
-RESULT_ARROW: Final = pa.schema(
-    [
-        *[(name, pa.string()) for name in ("tag", "grp", "kind", "key", "text")],
-        ("content", pa.binary()),
-        ("idx", pa.int64()),
-        ("ordinal", pa.int64()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)

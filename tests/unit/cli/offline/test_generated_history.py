@@ -40,8 +40,8 @@ def test_people_get_the_same(tmp_path: Path) -> None:
     anchor = json.loads((tmp_path / "made" / "anchor.json").read_text())
 
     assert "60 records" in shown
-    assert anchor["chain_head"] in shown
-    assert anchor["state_digest"] in shown
+    assert anchor["chain"] in shown
+    assert anchor["digest"] in shown
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,8 @@ def test_the_anchor_says_where_the_records_lead_to(made: Path) -> None:
 
     anchor = json.loads((made / ANCHOR).read_text())
     assert (anchor["index"], anchor["records"]) == (rows[-1].position.index, 2_500)
-    assert anchor["chain_head"] == head.hex()
-    assert anchor["state_digest"] == f"{digest_of(state):016x}"
+    assert anchor["chain"] == head.hex()
+    assert anchor["digest"] == f"{digest_of(state):016x}"
 
 
 def test_the_witness_tells_of_each_change_that_a_caller_was_told_is_done(made: Path) -> None:

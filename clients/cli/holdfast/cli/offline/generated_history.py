@@ -56,8 +56,8 @@ def _told(out: Path, made: Made) -> list[str]:
     anchor = made.anchor()
     return [
         f"{made.records} records up to index {made.last_index} are in {out}",
-        f"chain head {anchor['chain_head']}",
-        f"state digest {anchor['state_digest']}",
+        f"chain head {anchor['chain']}",
+        f"state digest {anchor['digest']}",
     ]
 
 

@@ -6,13 +6,14 @@ Within a node they follow on each other; all nodes have the same boundaries, whi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
-from holdfast.replay.read.node_logs import NodeLog, Range, Segment
+from holdfast.replay.read.node_logs import NodeLog, Segment
 
 
 def check_boundaries(logs: Sequence[NodeLog]) -> Iterator[Finding]:
@@ -23,16 +24,13 @@ def check_boundaries(logs: Sequence[NodeLog]) -> Iterator[Finding]:
                 text = f"it begins at {_at(two.ends.first)}, and {one.folder.name} ends at"
                 yield _said(log, two, two.ends.first, f"{text} {_at(one.ends.last)}")
     sealed = Counter(segment.ends.last for log in logs for segment in log.sealed)
-    agreed = [end for end, votes in sealed.items() if votes * 2 > len(logs)]
+    agreed = sorted(end for end, votes in sealed.items() if votes * 2 > len(logs))
     for log in logs:
         for segment in log.sealed:
-            for end in sorted(each for each in agreed if _inside(each, segment.ends)):
+            first, last = segment.ends
+            for end in agreed[bisect_left(agreed, first) : bisect_left(agreed, last)]:
                 text = f"it goes on behind {_at(end)}, where most nodes have sealed their logs"
                 yield _said(log, segment, end, text)
-
-
-def _inside(end: Position, ends: Range) -> bool:
-    return ends.first <= end < ends.last
 
 
 def _said(log: NodeLog, segment: Segment, place: Position, text: str) -> Finding:

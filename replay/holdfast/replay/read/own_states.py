@@ -17,7 +17,7 @@ from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.text import truncate
 from holdfast.coordinator.projections.history import Rebalance
 from holdfast.replay.findings import Finding
-from holdfast.replay.verify.anchor_files import KIND, Anchor, Told
+from holdfast.replay.read.anchor_files import KIND, Anchor, Told
 from holdfast.storage.codec.event_codec import CodecError, StateItem, decode_state, encode_state
 from holdfast.storage.codec.state_image import (
     DIGEST_SPAN,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from holdfast.replay.findings import Finding
+from holdfast.replay.findings import Finding, WrongUse
 
 FORMAT: Final = 1
 """The form that this version reads; a later one has another number."""
@@ -63,7 +63,7 @@ NOTHING_TOLD: Final = Told()
 
 
 def read_anchors(given: Iterable[Path | Anchor]) -> list[Anchor]:
-    """Return the anchors, those of files too. Raises FileNotFoundError; ValueError for others."""
+    """Return the anchors, those of files too. Raises FileNotFoundError; WrongUse for others."""
     found: list[Anchor] = []
     for each in given:
         found += [each] if isinstance(each, Anchor) else _in_file(each)
@@ -71,11 +71,11 @@ def read_anchors(given: Iterable[Path | Anchor]) -> list[Anchor]:
 
 
 def refuse_others(anchors: Sequence[Anchor], clusters: Iterable[str]) -> None:
-    """Raise ValueError if an anchor is of another cluster than the log is."""
+    """Raise WrongUse if an anchor is of another cluster than the log is."""
     known = sorted(set(clusters))
     for anchor in anchors:
         if known and anchor.cluster_id not in known:
-            raise ValueError(
+            raise WrongUse(
                 f"{anchor} is of the cluster {anchor.cluster_id!r}, and these segments are of "
                 f"{known[0]!r}: give anchors of this cluster"
             )
@@ -89,9 +89,9 @@ def _in_file(path: Path) -> list[Anchor]:
         told = [inner for value in values for inner in _anchors_in(value)]
         found = [_anchor(each, f"{path}, number {n}") for n, each in enumerate(told, 1)]
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no file of anchors: {error}. {_MAKE}") from error
+        raise WrongUse(f"{path} is no file of anchors: {error}. {_MAKE}") from error
     if not found:
-        raise ValueError(f"{path} holds no anchor. {_MAKE}")
+        raise WrongUse(f"{path} holds no anchor. {_MAKE}")
     return found
 
 

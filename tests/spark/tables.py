@@ -12,8 +12,8 @@ from holdfast.replay.findings import Finding
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
 from holdfast.replay.verify.compare import sql_against_fold
 from holdfast.replay.verify.group_fold import entries_of
-from holdfast.replay.verify.sql_entries import state_entries
-from holdfast.replay.verify.sql_state import living_rows
+from holdfast.replay.verify.sql.entries import state_entries
+from holdfast.replay.verify.sql.state import living_rows
 from spark.rows import ENTRIES, columns_of, told
 
 

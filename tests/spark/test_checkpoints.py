@@ -25,8 +25,8 @@ from holdfast.replay.spark.log_tables import SQL_SCHEMA
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.compare import sql_against_fold
 from holdfast.replay.verify.group_fold import entries_of, fold_bucket
-from holdfast.replay.verify.sql_entries import state_entries
-from holdfast.replay.verify.sql_state import living_rows
+from holdfast.replay.verify.sql.entries import state_entries
+from holdfast.replay.verify.sql.state import living_rows
 from holdfast.storage.codec.state_image import digest_of, restore
 from holdfast.storage.segments.checkpoint import checkpoint_name, write_checkpoint
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE

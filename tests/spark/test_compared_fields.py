@@ -65,7 +65,7 @@ EXCUSED = {
     "GroupState.group_id": "the name that all entries of the group are told under",
     "GroupState.group_type": "tells which rules are compared: those of the wrong type differ",
     "GroupState.consumer": "tells which rules are compared; its fields have lines of their own",
-    "GroupState.classic": "the body of the other type, whose kinds of entries are in `sql_state`",
+    "GroupState.classic": "the body of the other type, whose kinds of entries are in `sql.state`",
     "GroupState.state": "follows from the members and the target, which are compared",
     "GroupState.state_since_ms": BY_NODES,
     "GroupState.version": "the index of its last record: gaps, chains and hashes prove these",

@@ -16,8 +16,8 @@ from holdfast.replay.read.node_logs import NodeLog, node_log
 from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.verify.compare import against_live, sql_against_fold
 from holdfast.replay.verify.fold_job import Folded, fold
-from holdfast.replay.verify.sql_entries import state_entries
-from holdfast.replay.verify.sql_state import living_rows
+from holdfast.replay.verify.sql.entries import state_entries
+from holdfast.replay.verify.sql.state import living_rows
 from holdfast.storage.codec.state_image import digest_of
 from spark.event_logs import (
     EventLog,

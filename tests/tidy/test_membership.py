@@ -22,7 +22,7 @@ THEIR_OWN = [
     "holdfast.coordinator.classic",  # decides them, and folds them
     "holdfast.coordinator.consumer",  # the same
     "holdfast.coordinator.model",
-    "holdfast.replay.verify.sql_state",  # says the rules a second time
+    "holdfast.replay.verify.sql.state",  # says the rules a second time
     *JUDGES,
 ]
 

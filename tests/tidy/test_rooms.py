@@ -55,10 +55,10 @@ FOLDS = [
     "holdfast.replay.verify.checkpoint_consumer_rows",
 ]
 SQL = [
-    "holdfast.replay.verify.sql_state",
-    "holdfast.replay.verify.sql_consumer_state",
-    "holdfast.replay.verify.sql_choices",
-    "holdfast.replay.verify.sql_conversions",
+    "holdfast.replay.verify.sql.state",
+    "holdfast.replay.verify.sql.consumer_state",
+    "holdfast.replay.verify.sql.choices",
+    "holdfast.replay.verify.sql.conversions",
 ]
 JUDGES = ["holdfast.chaos.checkers", "holdfast.chaos.evidence"]
 ACTORS = ["holdfast.chaos.collect", "holdfast.chaos.nemesis", "holdfast.chaos.workload"]
@@ -164,7 +164,7 @@ def check_rooms(root: Path) -> list[str]:
 CLASSIC_STATES = {"PREPARING", "COMPLETING", "PreparingRebalance", "CompletingRebalance"}
 KNOW_THEM = [
     "holdfast.coordinator.classic",
-    "holdfast.replay.verify.sql_state",  # says the rules a second time
+    "holdfast.replay.verify.sql.state",  # says the rules a second time
     "holdfast.replay.verify.checkpoint_rows",  # says to it what they have led to
     "holdfast.replay.analyse.beginnings",  # as the timelines beside it, which follow their events
     "holdfast.replay.generate.classic_clients",  # plays clients, who do next what a state asks for
@@ -193,8 +193,8 @@ KNOW_BODIES = [
     "holdfast.coordinator.kernel.conversion",  # makes a group of one type of one of the other
     "holdfast.coordinator.kernel.conversion_fold",  # the same
     "holdfast.storage.codec",  # stores it, by the class that the type names
-    "holdfast.replay.verify.group_fold",  # says what `sql_state` says, which knows the rules
-    "holdfast.replay.verify.consumer_entries",  # says what `sql_consumer_state` says
+    "holdfast.replay.verify.group_fold",  # says what `sql.state` says, which knows the rules
+    "holdfast.replay.verify.consumer_entries",  # says what `sql.consumer_state` says
     "holdfast.replay.verify.checkpoint_rows",  # the same, of what lies before a log
     "holdfast.replay.verify.checkpoint_consumer_rows",  # as this one
     "holdfast.replay.analyse.beginnings",  # as the timelines beside it, which know the events
@@ -271,22 +271,22 @@ BAD = [
     (check_rooms, "replay/holdfast/replay/verify/group_fold.py", "import pyspark"),
     (
         check_rooms,
-        "replay/holdfast/replay/verify/sql_state.py",
+        "replay/holdfast/replay/verify/sql/state.py",
         "from holdfast.coordinator import evolve",
     ),
     (
         check_rooms,
-        "replay/holdfast/replay/verify/sql_conversions.py",
+        "replay/holdfast/replay/verify/sql/conversions.py",
         "from holdfast.coordinator.kernel import conversion_fold",
     ),
     (
         check_rooms,
-        "replay/holdfast/replay/verify/sql_choices.py",
+        "replay/holdfast/replay/verify/sql/choices.py",
         "from holdfast.coordinator.consumer.client_side import folds",
     ),
     (
         check_rooms,
-        "replay/holdfast/replay/verify/sql_consumer_state.py",
+        "replay/holdfast/replay/verify/sql/consumer_state.py",
         "from holdfast.coordinator.consumer import state",
     ),
     (check_rooms, "clients/chaos/holdfast/chaos/checkers/x.py", "from time import monotonic"),

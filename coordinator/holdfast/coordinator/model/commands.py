@@ -139,7 +139,7 @@ class InstallAssignment:
     targets: tuple[MemberTarget, ...]
     """As it was sent: a member, or a partition of a topic, may be there twice."""
     problem: str = ""
-    """Why it makes no target (ADR 56); "": it does. `epoch` 0 with it: it was told none."""
+    """Why it makes no target (ADR 57); "": it does. `epoch` 0 with it: it was told none."""
 
 
 class LeavingMember(NamedTuple):

@@ -117,7 +117,7 @@ class TargetStored:
     """The member whose assignor has computed it; "": one of the service's has."""
     passed_over: str = ""
     """The assignor that all members share, and that was given to none of them to run: the group is
-    too large for it (ADR 56); "": there is none."""
+    too large for it (ADR 57); "": there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class ResultRow(NamedTuple):
     """One row of a task's result; `tag` tells which fields it uses.
 
     `record`: key = database, content = a state record of group `grp` ("": of no group). `entry`:
-    kind, key, text, for comparison with `sql_state`. `head`: content = head of the chain.
+    kind, key, text, for comparison with `sql.state`. `head`: content = head of the chain.
     `finding`: kind, text, place, key = the file. `count`: idx = records seen.
     """
 

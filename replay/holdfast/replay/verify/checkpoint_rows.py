@@ -1,6 +1,6 @@
 """Tell the groups of a checkpoint as rows of a log, so that SQL can go on from them.
 
-`sql_state` knows who wrote a key last, and what wrote it may be gone. These rows stand for it: they
+`sql.state` knows who wrote a key last, and what wrote it may be gone. These rows stand for it: they
 lie where the log begins, or before, in the order in which such events come. They say nothing new:
 the state of the checkpoint was made by `evolve`, so SQL is independent only of what is behind it.
 Runs in Spark's workers, and imports no Spark.

@@ -1,4 +1,4 @@
-"""A group of the heartbeat protocol as keys and values, for comparison with `sql_consumer_state`.
+"""A group of the heartbeat protocol as keys and values, for comparison with `sql.consumer_state`.
 
 Runs in Spark's workers, and imports no Spark.
 """

@@ -64,7 +64,7 @@ class Folded:
         ]
 
     def entries(self) -> DataFrame:
-        """Return the groups as keys and values, in the form of `sql_state`."""
+        """Return the groups as keys and values, in the form of `sql.state`."""
         entries = self.rows.where(f.col("tag") == ENTRY)
         return entries.select("grp", "kind", "key", f.col("text").alias("value"))
 

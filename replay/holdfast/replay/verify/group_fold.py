@@ -2,7 +2,7 @@
 
 A bucket holds some groups, each over its whole life, so nothing is shuffled and one state is in
 memory. The result is the state records that the digest is taken over (`codec.state_image`), and the
-same groups as keys and values, for comparison with `sql_state`. Runs in Spark's workers, and
+same groups as keys and values, for comparison with `sql.state`. Runs in Spark's workers, and
 imports no Spark.
 """
 
@@ -113,7 +113,7 @@ def _weight_of(state: State, group_id: str) -> int:
 
 
 def entries_of(group: Group[Any]) -> Iterator[ResultRow]:
-    """Yield a group as keys and values as text, as `sql_state` computes them independently."""
+    """Yield a group as keys and values as text, as `sql.state` computes them independently."""
     name = group.group_id
     own = consumer_entries.entries_of if group.group_type == CONSUMER else _classic_entries
     for entry in own(group):

@@ -1,6 +1,6 @@
 """The verification: three layers, cheapest first, and the clients' witnesses (docs/replay.md).
 
-Combines the findings of `node_comparison`, `gaps`, `sql_state`, `fold_job`, `compare`, `anchors`
+Combines the findings of `node_comparison`, `gaps`, `sql.state`, `fold_job`, `compare`, `anchors`
 and `acknowledged`. The first covers every node; the others cover one with which nothing is wrong,
 since equal hashes mean equal logs.
 """
@@ -28,8 +28,8 @@ from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import Folded, fold
 from holdfast.replay.verify.node_comparison import NodeComparison
 from holdfast.replay.verify.spark_reader import SparkReader
-from holdfast.replay.verify.sql_entries import state_entries, untold_groups
-from holdfast.replay.verify.sql_state import living_rows
+from holdfast.replay.verify.sql.entries import state_entries, untold_groups
+from holdfast.replay.verify.sql.state import living_rows
 from holdfast.storage.segments.columns import SCHEMA
 
 

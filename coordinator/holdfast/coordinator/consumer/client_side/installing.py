@@ -2,7 +2,7 @@
 
 The checks of both calls have KIP-848's order: the group, the member, its epoch, the choice. Then a
 target is looked at like one of a stranger, and ends in the command of those that the node computes.
-A member that makes none says so, and is relieved (ADR 56).
+A member that makes none says so, and is relieved (ADR 57).
 """
 
 from __future__ import annotations

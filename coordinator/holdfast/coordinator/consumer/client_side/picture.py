@@ -1,4 +1,4 @@
-"""How large the picture of a group is that the assignor of a member would be given (S7, ADR 56).
+"""How large the picture of a group is that the assignor of a member would be given (S7, ADR 57).
 
 A group for which an answer has no room has no member chosen: each would be told that it is too
 large, for ever. The bytes are an upper bound, so what is found to fit does fit. Decides nothing.

@@ -1,4 +1,4 @@
-"""A member that was chosen and makes no target says so, and no more than that (ADR 56, T-20)."""
+"""A member that was chosen and makes no target says so, and no more than that (ADR 57, T-20)."""
 
 from __future__ import annotations
 

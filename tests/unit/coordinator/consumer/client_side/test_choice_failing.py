@@ -1,4 +1,4 @@
-"""A chosen member that says that it makes no target: another is asked at once (KIP-848, ADR 56)."""
+"""A chosen member that says that it makes no target: another is asked at once (KIP-848, ADR 57)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group that is too large for an assignor in a member: nobody is asked for ever (S7, ADR 56)."""
+"""A group that is too large for an assignor in a member: nobody is asked for ever (S7, ADR 57)."""
 
 from __future__ import annotations
 

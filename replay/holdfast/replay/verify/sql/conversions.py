@@ -1,4 +1,4 @@
-"""Groups that changed their protocol, by SQL: beside `sql_consumer_state`, as independent.
+"""Groups that changed their protocol, by SQL: beside `sql.consumer_state`, as independent.
 
 A conversion ends one group and begins another, of the other type: it names all members, with what
 they own. So each *phase* of such a group, from one conversion to the next, is looked at as a group
@@ -24,7 +24,7 @@ _INT32_BYTES = 5
 
 
 class Rules(NamedTuple):
-    """How groups of one type each are looked at (`sql_state`, `sql_consumer_state`)."""
+    """How groups of one type each are looked at (`sql.state`, `sql.consumer_state`)."""
 
     grants: Callable[[DataFrame], DataFrame]
     """What members of classic groups hold."""

@@ -1,4 +1,4 @@
-"""Who is to compute a group's target, by SQL: a part of `sql_consumer_state`, as independent.
+"""Who is to compute a group's target, by SQL: a part of `sql.consumer_state`, as independent.
 
 It is written from the rules of KIP-848. The member that was asked last is to compute, until there
 is a target or its process is gone; who was asked and did not install a target in time is *late*.
@@ -22,7 +22,7 @@ _NAMED, _INSTALLED = "named", "installed"
 def choice_entries(living: DataFrame, told: DataFrame) -> DataFrame:
     """Find who is to compute, who is late, and whose assignor made the target; one row a key.
 
-    `told`: what events say of members, as `sql_consumer_state` finds it.
+    `told`: what events say of members, as `sql.consumer_state` finds it.
     """
     parts = [
         (_asked(living, told), "asked"),

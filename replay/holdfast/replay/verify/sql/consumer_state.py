@@ -1,9 +1,9 @@
-"""The state of groups of the heartbeat protocol, by SQL: a part of `sql_state`, as independent.
+"""The state of groups of the heartbeat protocol, by SQL: a part of `sql.state`, as independent.
 
 It is written from the rules, not from `evolve`. A member's seat is what a swap passes on: that of
 the instance of a static member, that of the id of a dynamic one. It begins when a member joins, and
 ends when one departs. What a seat is to own, and owns, is what was said of it last. Who is to
-compute the target is told by `sql_choices`.
+compute the target is told by `sql.choices`.
 Nothing here may import `coordinator`; results have the form of `consumer_entries.entries_of`.
 """
 

@@ -2,7 +2,7 @@
 
 The coordinator's fold cannot find its own mistakes. This states the same rules declaratively,
 over the typed columns: members, instances, generation, assignments with the entry that granted
-them, offsets; `sql_consumer_state` does so for groups of the heartbeat protocol. Nothing here may
+them, offsets; `sql.consumer_state` does so for groups of the heartbeat protocol. Nothing here may
 import `coordinator`; it would no longer be independent.
 
 All results have the columns `grp`, `kind`, `key`, `value`, in the form of `group_fold.entries_of`.
@@ -40,7 +40,7 @@ def classic_entries(living: DataFrame) -> DataFrame:
 def living_rows(rows: DataFrame) -> DataFrame:
     """Select the records of each group's present life: those after its last deletion.
 
-    Each is `at` a place, in which `nth` tells rows apart that `sql_conversions` makes of one
+    Each is `at` a place, in which `nth` tells rows apart that `sql.conversions` makes of one
     record; these have `carried`, and the `token` that a member brings from before.
     """
     placed = rows.where("grp <> ''").withColumn(

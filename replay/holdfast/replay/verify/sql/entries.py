@@ -10,11 +10,11 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from holdfast.replay.verify import sql_consumer_state, sql_state
-from holdfast.replay.verify.sql_choices import choice_entries
-from holdfast.replay.verify.sql_conversions import Rules, last_phases, of_each_type
+from holdfast.replay.verify.sql import consumer_state, state
+from holdfast.replay.verify.sql.choices import choice_entries
+from holdfast.replay.verify.sql.conversions import Rules, last_phases, of_each_type
 
-_RULES: Final = Rules(sql_state.grants, sql_consumer_state.holdings)
+_RULES: Final = Rules(state.grants, consumer_state.holdings)
 _UNTOLD: Final = (
     "(type = 'MemberSubscribed' and classic is null)"
     " or (type in ('AssignmentRequested', 'TargetStored') and assignor is null)"
@@ -34,11 +34,9 @@ def state_entries(living: DataFrame) -> DataFrame:
     `living` is read several times: the caller should persist it.
     """
     of_the_other_type = living.where("group_type = 'consumer'").select("grp").distinct()
-    if of_the_other_type.isEmpty():  # as most logs are: half of the work is saved
-        own = sql_state.classic_entries(living)
-    else:
-        own = _of_both_types(living)
-    return own.unionByName(sql_state.offset_entries(living))
+    is_classic = of_the_other_type.isEmpty()  # as most logs are: half of the work is saved
+    own = state.classic_entries(living) if is_classic else _of_both_types(living)
+    return own.unionByName(state.offset_entries(living))
 
 
 def _of_both_types(living: DataFrame) -> DataFrame:
@@ -50,7 +48,7 @@ def _of_both_types(living: DataFrame) -> DataFrame:
         rest = living.join(names, "grp", "left_anti")
         living = rest.unionByName(last, allowMissingColumns=True)
     consumer, classic = of_each_type(living)
-    entries = sql_state.classic_entries(classic)
-    said = sql_consumer_state.told(consumer)
-    entries = entries.unionByName(sql_consumer_state.consumer_entries(consumer, said))
+    entries = state.classic_entries(classic)
+    said = consumer_state.told(consumer)
+    entries = entries.unionByName(consumer_state.consumer_entries(consumer, said))
     return entries.unionByName(choice_entries(consumer, said))

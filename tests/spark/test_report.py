@@ -9,15 +9,26 @@ import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.coordinator.model.text import OBEYED
-from holdfast.replay.analyse.analysis import Analysis, GroupSummary, Mark, Restless, Step
+from holdfast.replay.analyse.analysis import (
+    Analysis,
+    Bar,
+    Cause,
+    GroupSummary,
+    Mark,
+    Restless,
+    Step,
+)
 from holdfast.replay.analyse.intervals import Interval
 from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.analyse.rebalances import Rebalance
+from holdfast.replay.analyse.timeline import Bundle, CellRun, Timeline, Totals
 from holdfast.replay.app import report
 from holdfast.replay.findings import Check, Finding, Report
 from holdfast.replay.read.node_logs import node_log
-from holdfast.replay.report.picture import busiest_group, draw
-from holdfast.replay.report.writer import page, text
+from holdfast.replay.report.grid_picture import draw_grid
+from holdfast.replay.report.page import page
+from holdfast.replay.report.picture import draw, pictured
+from holdfast.replay.report.writer import text
 from spark.event_logs import (
     START_MS,
     EventLog,
@@ -85,6 +96,34 @@ def test_an_instance_that_is_swapped_again_and_again_is_restless(analysis: Analy
     assert [(r.owner, r.turns, r.kinds) for r in analysis.restless] == [("b", 3, "swapped")]
 
 
+def test_what_instance_ids_saved_and_whose_process_was_fenced(analysis: Analysis) -> None:
+    """A's swap follows its release, b's three do not (S12). Five partitions stayed, one moved."""
+    (group,) = analysis.groups
+    (unquiet,) = analysis.restless
+
+    assert (group.swaps, group.moves, group.kept) == (1 + 3, 1, 5)
+    assert (unquiet.owner, unquiet.planned, unquiet.fenced, unquiet.lost) == ("b", 0, 3, 0)
+
+
+def test_all_rebalances_are_counted_by_cause_and_time(analysis: Analysis) -> None:
+    """The log begins at 100 ms and lasts 3.9 s: bars of a second. They begin at 200 and 2000."""
+    assert analysis.causes == (Cause("JoinGroup", 2, 0, 300, 700),)
+    assert analysis.bar_ms == 1_000
+    assert analysis.bars == (Bar(0, "JoinGroup", 1), Bar(1, "JoinGroup", 1))
+
+
+def test_the_timeline_of_a_log_tells_what_its_intervals_tell(analysis: Analysis) -> None:
+    """a: four grants of two, b's 3 twice before c has it; gaps as in the numbers of the group."""
+    (drawn,) = analysis.timelines
+    gaps_ms = sum(run.gap_ms * run.columns for run in drawn.runs)
+
+    assert drawn.totals == analysis.whole._replace(
+        intervals_below=drawn.totals.intervals_below, gaps_below=drawn.totals.gaps_below
+    )
+    assert (drawn.totals.gaps, gaps_ms) == (2 + 4, 2 * 300 + 4 * 50)
+    assert [row.first for row in drawn.rows] == ["t/0", "t/1", "t/2", "t/3"]
+
+
 def test_the_files_of_a_report(spark: SparkSession, tmp_path: Path) -> None:
     folder = write_node(tmp_path / "n1", "n1", LOG.rows)
 
@@ -94,12 +133,12 @@ def test_the_files_of_a_report(spark: SparkSession, tmp_path: Path) -> None:
     assert written.picture.read_bytes().startswith(b"\x89PNG")
     page = written.page.read_text()
     assert "new &lt;member&gt;" in page
-    assert re.findall(r"""(?:src|href)=["'](?!data:)""", page) == []
+    assert re.findall(r"""(?:src|href)=["'](?!data:|#)""", page) == []
     assert "new <member>" in written.text.read_text()
 
 
 def test_what_is_drawn_is_the_busiest_group(analysis: Analysis) -> None:
-    assert busiest_group(analysis) == "g"
+    assert pictured(analysis) == ["g"]
     assert draw(analysis, "g").startswith(b"\x89PNG")
 
 
@@ -121,12 +160,20 @@ def test_no_text_of_a_caller_reaches_a_report_raw() -> None:
         restless=(Restless(poison, poison, 3, "swapped", 0, 1),),
         intervals=(owned,),
         marks=(Mark(1, poison),),
+        timelines=(_grid(poison),),
+        whole=Totals(1, 1, 1),
     )
+    assert draw_grid(analysis.timelines[0], 1_000).startswith(b"\x89PNG")
     picture = draw(analysis, poison)
     assert picture.startswith(b"\x89PNG")
-    for written in (text(analysis), page(analysis, {poison: picture})):
+    for written in (text(analysis), page(analysis, picture)):
         assert not [c for c in written.replace("\n", "") if ord(c) in OBEYED]
         assert r"\x1b[2J\x9b\u202e\u2028\n" in written
     finding = Finding("changed", poison, poison, None, poison)
     table = Report((Check("payload", poison, (finding,)),)).table()
     assert not [c for c in table.replace("\n", "") if ord(c) in OBEYED]
+
+
+def _grid(name: str) -> Timeline:
+    cell = CellRun(0, 0, 0, 1, name, 1, 1_000, 0, 0, 0, 0)
+    return Timeline(name, 1_000, (Bundle(name, name, 1),), (cell,), Totals(1, 1, 1))

@@ -46,7 +46,12 @@ class Room(NamedTuple):
     why: str
 
 
-SPARK = ["holdfast.replay.app", "holdfast.replay.spark", "holdfast.replay.analyse.queries"]
+SPARK = [
+    "holdfast.replay.app",
+    "holdfast.replay.spark",
+    "holdfast.replay.analyse.jobs",
+    "holdfast.replay.analyse.queries",
+]
 FOLDS = [
     "holdfast.replay.verify.group_fold",
     "holdfast.replay.verify.cluster_fold",

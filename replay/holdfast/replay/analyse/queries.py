@@ -6,38 +6,58 @@ only rows for people reach the driver. Times are log time in milliseconds (S8).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from holdfast.replay.analyse import bucket_tasks
 from holdfast.replay.analyse.analysis import (
     Analysis,
+    Bar,
+    Cause,
+    Commits,
     Frozen,
     GroupSummary,
+    Listed,
     Mark,
     Restless,
     Step,
 )
 from holdfast.replay.analyse.intervals import Interval
+from holdfast.replay.analyse.jobs.instances import restless_frame, swap_frame
+from holdfast.replay.analyse.jobs.rates import (
+    BARS_MAX,
+    bar_frame,
+    bar_ms,
+    cause_frame,
+    caused,
+    commit_frame,
+)
+from holdfast.replay.analyse.jobs.timelines import linked_frame, timelines
 from holdfast.replay.analyse.rebalances import Rebalance, Turn
+from holdfast.replay.analyse.timeline import Timeline
 from holdfast.replay.read.node_logs import NodeLog, buckets_of
 from holdfast.replay.spark.log_tables import rows
-from holdfast.replay.spark.tasks import Task, run_tasks
+from holdfast.replay.spark.tasks import run_tasks
 
 T = TypeVar("T", bound="tuple[object, ...]")
 
 LISTED_MAX: Final = 1_000
 DRAWN_MAX: Final = 20_000
+PICTURED_MAX: Final = 64
+"""Partitions of a group of which a picture can show each interval."""
 CLOCK_STEP_MS: Final = 50
-RESTLESS_TURNS: Final = 3
-"""An instance that was lost or swapped this often within the window is restless."""
-
-RESTLESS_WINDOW_MS: Final = 10 * 60 * 1000
+_TEXTS: Final = frozenset(
+    (
+        *("fact", "group", "topic", "owner", "member_id", "ended", "kind"),
+        *("reason", "who", "rule", "command"),
+    )
+)
+"""The fields of facts that are strings; the others are integers."""
 
 
 def analyse(
@@ -47,81 +67,73 @@ def analyse(
     table = rows(spark, log)
     records, first_ms, last_ms = _extent(table)
     begins = log.begins
-    owned = interval_frame(spark, log, last_ms).persist()
-    rebalances = rebalance_frame(spark, log).persist()
+    facts = fact_frame(spark, log, last_ms).persist()
+    linked = linked_frame(_only(facts, Interval)).persist()
     try:
-        steps = step_frame(owned).persist()
-        analysis = Analysis(
+        rebalances, steps = _only(facts, Rebalance), step_frame(linked)
+        turns, of_cause = _only(facts, Turn), caused(rebalances)
+        summaries = _summaries(steps, rebalances, swap_frame(turns))
+        told, restless = _telling(steps), restless_frame(turns)
+        commits = commit_frame(table, last_ms)
+        begun_ms = begins.log_time_ms if begins.cut else first_ms
+        width_ms = bar_ms(last_ms - begun_ms)
+        drawn, whole = timelines(spark, linked, begun_ms, last_ms)
+        return Analysis(
             node=log.node,
             records=records,
-            first_ms=begins.log_time_ms if begins.cut else first_ms,
+            first_ms=begun_ms,
             last_ms=last_ms,
             clock_offsets=_clock_offsets(table),
-            groups=tuple(_summaries(steps, rebalances)),
-            rebalances=tuple(
-                _gathered(rebalances.orderBy("entry", "ordinal"), Rebalance, LISTED_MAX)
-            ),
-            steps=tuple(_gathered(_telling(steps), Step, LISTED_MAX)),
-            restless=tuple(_gathered(restless_frame(spark, log), Restless, LISTED_MAX)),
-            intervals=tuple(_gathered(owned.orderBy("start_ms", "token"), Interval, DRAWN_MAX)),
+            groups=_gathered(summaries, GroupSummary),
+            rebalances=tuple(sorted(_gathered(_slowest(rebalances), Rebalance), key=_place)),
+            steps=_gathered(told, Step),
+            restless=_gathered(restless, Restless),
+            intervals=_gathered(_drawable(linked, drawn), Interval, DRAWN_MAX),
             marks=tuple(sorted(marks)),
             frozen=tuple(frozen),
             cut=begins.last if begins.cut else None,
+            timelines=drawn,
+            whole=whole,
+            listed=_counted(summaries, rebalances, told, restless, commits),
+            causes=_gathered(cause_frame(of_cause), Cause),
+            bars=_gathered(bar_frame(of_cause, begun_ms, width_ms), Bar, BARS_MAX * LISTED_MAX),
+            bar_ms=width_ms,
+            commits=_gathered(commits, Commits),
         )
-        steps.unpersist()
-        return analysis
     finally:
-        owned.unpersist()
-        rebalances.unpersist()
+        linked.unpersist()
+        facts.unpersist()
 
 
-def interval_frame(spark: SparkSession, log: NodeLog, end_ms: int) -> DataFrame:
-    """Compute all intervals of ownership, with the fields of `Interval`."""
-    tasks = [partial(bucket_tasks.intervals, each, end_ms) for each in buckets_of(log).values()]
-    return _frame(spark, tasks, Interval, {"group", "topic", "owner", "member_id", "ended"})
+def fact_frame(spark: SparkSession, log: NodeLog, end_ms: int) -> DataFrame:
+    """Read the log once: rows with the name of a kind, and the fields of all (`FIELDS`)."""
+    tasks = [partial(bucket_tasks.facts, each, end_ms) for each in buckets_of(log).values()]
+    fields = ("fact", *bucket_tasks.FIELDS)
+    schema = ", ".join(f"`{n}` {'string' if n in _TEXTS else 'bigint'}" for n in fields)
+    arrow = pa.schema([(n, pa.string() if n in _TEXTS else pa.int64()) for n in fields])
+    return run_tasks(spark, tasks, schema, arrow)
 
 
-def rebalance_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Compute all rebalances, with the fields of `Rebalance`."""
-    tasks = [partial(bucket_tasks.rebalances, each) for each in buckets_of(log).values()]
-    return _frame(spark, tasks, Rebalance, {"group", "reason", "who", "rule", "command"})
+def _only(facts: DataFrame, kind: type[T]) -> DataFrame:
+    fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # T is a NamedTuple
+    return facts.where(f.col("fact") == kind.__name__).select(*fields)
 
 
-def step_frame(owned: DataFrame) -> DataFrame:
-    """Link each interval of a partition to its next: the fields of `Step`, and `kept`."""
-    order = Window.partitionBy("group", "topic", "partition").orderBy("start_ms", "token", "end_ms")
-    before = order.rowsBetween(Window.unboundedPreceding, -1)
-    linked = owned.select(
+def step_frame(linked: DataFrame) -> DataFrame:
+    """Make of each interval with one before it the fields of `Step`, and `kept`."""
+    moved = f.col("before") != f.col("owner")
+    return linked.where("before is not null").select(
         "group",
         "topic",
         "partition",
-        f.lag("owner").over(order).alias("before"),
+        "before",
         f.col("owner").alias("after"),
-        f.lag("ended").over(order).alias("ended"),
+        f.col("ended_before").alias("ended"),
         f.col("start_ms").alias("at_ms"),
-        (f.col("start_ms") - f.max("end_ms").over(before)).alias("gap_ms"),
-        (f.lag("member_id").over(order) != f.col("member_id")).alias("other_member"),
+        (f.col("start_ms") - f.col("reach_ms")).alias("gap_ms"),
+        moved.alias("moved"),
+        (~moved & (f.col("member_before") != f.col("member_id"))).alias("kept"),
     )
-    moved = f.col("before") != f.col("after")
-    steps = linked.where("before is not null").withColumn("moved", moved)
-    return steps.withColumn("kept", ~f.col("moved") & f.col("other_member")).drop("other_member")
-
-
-def restless_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Find instances that were swapped or lost RESTLESS_TURNS times within RESTLESS_WINDOW_MS."""
-    tasks = [partial(bucket_tasks.turns, each) for each in buckets_of(log).values()]
-    turns = _frame(spark, tasks, Turn, {"group", "owner", "kind"})
-    order = Window.partitionBy("group", "owner").orderBy("at_ms")
-    near = order.rangeBetween(-RESTLESS_WINDOW_MS, Window.currentRow)
-    telling = turns.where(f.col("kind").isin("swapped", "expired", "refused"))
-    counted = telling.withColumn("near", f.count("*").over(near))
-    found = counted.groupBy("group", "owner").agg(
-        f.max("near").alias("turns"),
-        f.concat_ws(", ", f.sort_array(f.collect_set("kind"))).alias("kinds"),
-        f.min("at_ms").alias("first_ms"),
-        f.max("at_ms").alias("last_ms"),
-    )
-    return found.where(f.col("turns") >= RESTLESS_TURNS).orderBy(f.desc("turns"), "group", "owner")
 
 
 def _telling(steps: DataFrame) -> DataFrame:
@@ -130,7 +142,37 @@ def _telling(steps: DataFrame) -> DataFrame:
     return told.orderBy(f.desc("gap_ms"), "at_ms", "group", "topic", "partition")
 
 
-def _summaries(steps: DataFrame, rebalances: DataFrame) -> Iterator[GroupSummary]:
+def _drawable(linked: DataFrame, drawn: Sequence[Timeline]) -> DataFrame:
+    """Select all intervals of the busiest groups of which a picture can show each interval.
+
+    A group is there whole or not at all.
+    """
+    names, left = [], DRAWN_MAX
+    for each in drawn:
+        fits = len(each.rows) == each.totals.partitions <= PICTURED_MAX
+        if each.group and fits and each.totals.intervals <= left:
+            names.append(each.group)
+            left -= each.totals.intervals
+    return linked.where(f.col("group").isin(names)).orderBy("start_ms", "token")
+
+
+def _slowest(rebalances: DataFrame) -> DataFrame:
+    """Order by time to stable; those that never were stable first."""
+    return rebalances.orderBy(f.desc_nulls_first("stable_ms"), "entry", "ordinal")
+
+
+def _place(rebalance: Rebalance) -> tuple[int, int]:
+    return rebalance.entry, rebalance.ordinal
+
+
+def _counted(*frames: DataFrame) -> Listed:
+    """Count the rows of what is listed, in the order of the fields of `Listed`."""
+    return Listed(*(frame.count() for frame in frames))
+
+
+def _summaries(steps: DataFrame, rebalances: DataFrame, swaps: DataFrame) -> DataFrame:
+    """Sum up each group, the busiest first."""
+
     def total(condition: str) -> Column:
         return f.coalesce(f.sum(f.expr(f"int({condition})")), f.lit(0))
 
@@ -147,8 +189,9 @@ def _summaries(steps: DataFrame, rebalances: DataFrame) -> Iterator[GroupSummary
         f.max("stable_ms").alias("stable_max_ms"),
     )
     numbers = ["rebalances", "moves", "kept", "ownerless_ms", "ownerless_max_ms", "overlaps"]
-    joined = balanced.join(moved, "group", "full_outer").fillna(0, numbers)
-    yield from _gathered(joined.orderBy("group"), GroupSummary, LISTED_MAX)
+    joined = balanced.join(moved, "group", "full_outer").join(swaps, "group", "left")
+    joined = joined.fillna(0, [*numbers, "swaps"])
+    return joined.orderBy(f.desc("rebalances"), f.desc("moves"), "group")
 
 
 def _extent(table: DataFrame) -> tuple[int, int, int]:
@@ -171,15 +214,7 @@ def _clock_offsets(table: DataFrame) -> tuple[tuple[int, int], ...]:
     return tuple((row["since"], row["offset"]) for row in steps.orderBy("since").collect())
 
 
-def _gathered(frame: DataFrame, kind: type[T], most: int) -> Iterator[T]:
+def _gathered(frame: DataFrame, kind: type[T], most: int = LISTED_MAX) -> tuple[T, ...]:
     fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # T is a NamedTuple
     found: list[Row] = frame.select(*fields).limit(most).collect()
-    return (kind(*row) for row in found)
-
-
-def _frame(spark: SparkSession, tasks: Sequence[Task], kind: type[T], texts: set[str]) -> DataFrame:
-    """Run tasks and make a table of their rows: fields in `texts` are strings, others integers."""
-    fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # T is a NamedTuple
-    schema = ", ".join(f"`{n}` {'string' if n in texts else 'bigint'}" for n in fields)
-    arrow = pa.schema([(n, pa.string() if n in texts else pa.int64()) for n in fields])
-    return run_tasks(spark, tasks, schema, arrow)
+    return tuple(kind(*row) for row in found)

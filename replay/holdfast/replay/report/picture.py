@@ -18,11 +18,15 @@ from matplotlib.patches import Patch
 from holdfast.coordinator.model.text import readable
 from holdfast.replay.analyse.analysis import Analysis
 from holdfast.replay.analyse.intervals import Interval
+from holdfast.replay.report.grid_picture import draw_grid
+from holdfast.replay.report.timeline_data import log_ms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LANES_MAX: Final = 64
+PICTURES_MAX: Final = 6
+"""Pictures of the busiest groups."""
 NAMED_OWNERS_MAX: Final = 20
 
 _GAP_COLOUR: Final = "#101010"
@@ -46,9 +50,17 @@ _FROZEN_LINES: Final = "white"
 Lane = tuple[str, int]
 
 
+def pictured(analysis: Analysis) -> list[str]:
+    """Choose the groups to draw, the busiest first."""
+    return [each.group for each in analysis.timelines if each.group][:PICTURES_MAX]
+
+
 def draw(analysis: Analysis, group: str) -> bytes:
-    """Draw one group as PNG. Partitions beyond LANES_MAX are left out, and the title says so."""
+    """Draw one group as PNG: each interval if there is room, else the cells of its timeline."""
     intervals = [i for i in analysis.intervals if i.group == group]
+    timeline = next((each for each in analysis.timelines if each.group == group), None)
+    if not intervals and timeline is not None:
+        return draw_grid(timeline, analysis.last_ms - analysis.first_ms)
     lanes = sorted({(i.topic, i.partition) for i in intervals})
     shown = lanes[:LANES_MAX]
     colours = _colours(intervals)
@@ -76,14 +88,6 @@ def draw(analysis: Analysis, group: str) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png", bbox_inches="tight")
     return out.getvalue()
-
-
-def busiest_group(analysis: Analysis) -> str | None:
-    """Find the group with the most intervals; None if there are none."""
-    counts: dict[str, int] = {}
-    for interval in analysis.intervals:
-        counts[interval.group] = counts.get(interval.group, 0) + 1
-    return max(sorted(counts), key=lambda group: counts[group], default=None)
 
 
 def _colours(intervals: Sequence[Interval]) -> dict[str, str]:
@@ -181,10 +185,7 @@ def _draw_marks(axes: Axes, analysis: Analysis, span: float) -> None:
 
 def _seconds(wall_ms: int, analysis: Analysis) -> float:
     """Convert a wall time to a place on the axis of log time, in seconds."""
-    offsets = analysis.clock_offsets
-    before = [offset for since_ms, offset in offsets if since_ms <= wall_ms]
-    offset_ms = before[-1] if before else offsets[0][1]
-    return (wall_ms + offset_ms - analysis.first_ms) / 1000
+    return (log_ms(wall_ms, analysis) - analysis.first_ms) / 1000
 
 
 def _label(axes: Axes, lanes: Sequence[Lane], span: float) -> None:

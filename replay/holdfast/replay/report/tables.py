@@ -9,8 +9,22 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from holdfast.coordinator.model.text import readable
-from holdfast.replay.analyse.analysis import Analysis, GroupSummary, Restless, Step
+from holdfast.replay.analyse.analysis import (
+    Analysis,
+    Cause,
+    Commits,
+    GroupSummary,
+    Restless,
+    Step,
+)
 from holdfast.replay.analyse.rebalances import Rebalance
+
+
+class Cell(NamedTuple):
+    """What stands in a table; `value` is what it is sorted by, if that is a number."""
+
+    text: str
+    value: float | None = None
 
 
 class Table(NamedTuple):
@@ -19,44 +33,83 @@ class Table(NamedTuple):
     title: str
     about: str
     head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    total: int = 0
+    """How many rows there are in the log; those that are not here are counted where it is shown."""
+
+    @property
+    def missing(self) -> str:
+        """Say how many rows are not listed; "" if all are."""
+        if self.total <= len(self.rows):
+            return ""
+        return f"{len(self.rows):,} of {self.total:,} are listed, {self._rest:,} are not."
+
+    @property
+    def _rest(self) -> int:
+        return self.total - len(self.rows)
 
 
 def tables(analysis: Analysis) -> list[Table]:
     """Make all tables of a report, the most important first; cells have no control characters."""
     return [
-        table._replace(rows=tuple(tuple(map(readable, row)) for row in table.rows))
+        table._replace(rows=tuple(tuple(map(_safe, row)) for row in table.rows))
         for table in _tables(analysis)
     ]
 
 
+def _safe(cell: Cell) -> Cell:
+    return cell._replace(text=readable(cell.text))
+
+
 def _tables(analysis: Analysis) -> list[Table]:
-    since = analysis.first_ms
+    since, listed = analysis.first_ms, analysis.listed
     return [
         Table(
             "Groups",
-            "Kept: partitions that stayed with their instance through a restart; dynamic members "
-            "would have moved them. Times without an owner count what lies between two owners.",
+            "Kept: partitions that stayed with their instance under a new member id. If the same "
+            "history had no instance ids, each of them would be a move, and each swap a member "
+            "gone and a member joined. Times without an owner lie between two owners. "
+            "The busiest groups first: by rebalances, then by moves.",
             _GROUP_HEAD,
             tuple(_group(summary) for summary in analysis.groups),
+            listed.groups,
         ),
         Table(
             "Rebalances",
-            "Why each began, who caused it, and how long until every assignment was in force.",
+            "Why each began, who caused it, and how long until every assignment was in force. If "
+            "there are too many, the slowest are listed, and those that never were in force.",
             _REBALANCE_HEAD,
             tuple(_rebalance(each, since) for each in analysis.rebalances),
+            listed.rebalances,
         ),
         Table(
             "Changes of owner",
             "Moves, times without an owner, and overlaps, the longest gaps first.",
             _STEP_HEAD,
             tuple(_step(step, since) for step in analysis.steps),
+            listed.steps,
         ),
         Table(
-            "Restless instances",
-            "Swapped or expired again and again within ten minutes.",
+            "Flapping and fenced instances",
+            "Turns: the most swaps and ends of sessions within ten minutes; three are flapping. "
+            "Fenced: swaps that no release came before, so the process before may have run on.",
             _RESTLESS_HEAD,
             tuple(_restless(each, since) for each in analysis.restless),
+            listed.restless,
+        ),
+        Table(
+            "Rebalances by cause",
+            "All of them: the command that began it; in the heartbeat protocol, what changed.",
+            _CAUSE_HEAD,
+            tuple(map(_cause, analysis.causes)),
+        ),
+        Table(
+            "Commits",
+            "The log has what was committed, not what was produced: so this is the time between "
+            "commits of a partition, and for how long one had none when the log ended.",
+            _COMMITS_HEAD,
+            tuple(map(_commits, analysis.commits)),
+            listed.commits,
         ),
     ]
 
@@ -82,10 +135,11 @@ def plain(table: Table) -> str:
     """Format a table for a terminal."""
     if not table.rows:
         return f"{table.title}: none"
-    lines = [table.head, *table.rows]
+    lines = [table.head, *(tuple(cell.text for cell in row) for row in table.rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(table.head))]
     body = ["  ".join(_pad(c, w) for c, w in zip(line, widths, strict=True)) for line in lines]
-    return "\n".join([table.title, table.about, "", *(line.rstrip() for line in body)])
+    about = f"{table.about} {table.missing}".rstrip()
+    return "\n".join([table.title, about, "", *(line.rstrip() for line in body)])
 
 
 def duration(milliseconds: int | None) -> str:
@@ -96,66 +150,107 @@ def duration(milliseconds: int | None) -> str:
         return f"{milliseconds} ms"
     if abs(milliseconds) < 120_000:  # noqa: PLR2004 - two minutes
         return f"{milliseconds / 1000:.1f} s"
-    return f"{milliseconds / 60_000:.1f} min"
+    if abs(milliseconds) < 7_200_000:  # noqa: PLR2004 - two hours
+        return f"{milliseconds / 60_000:.1f} min"
+    return f"{milliseconds / 3_600_000:,.1f} h"
 
 
 _GROUP_HEAD = (
-    *("group", "rebalances", "moves", "kept", "without owner", "longest", "overlaps"),
-    *("stable after (median)", "(longest)"),
+    *("group", "rebalances", "moves", "kept", "moves without ids", "swaps"),
+    *("without owner", "longest", "overlaps", "stable after (median)", "(longest)"),
 )
 _REBALANCE_HEAD = ("at", "group", "entry", "reason", "by", "rule", "generation", "joined", "stable")
 _STEP_HEAD = ("at", "group", "partition", "from", "to", "ended by", "gap", "moved")
-_RESTLESS_HEAD = ("group", "instance", "turns", "how", "first", "last")
+_RESTLESS_HEAD = (
+    *("group", "instance", "turns", "how", "planned swaps", "fenced", "lost", "first", "last"),
+)
+_CAUSE_HEAD = ("cause", "rebalances", "never stable", "stable after (median)", "(longest)")
+_COMMITS_HEAD = (
+    *("group", "partitions", "commits", "every (mean)", "longest silent", "silent for"),
+)
 
 
-def _group(each: GroupSummary) -> tuple[str, ...]:
+def _group(each: GroupSummary) -> tuple[Cell, ...]:
     return (
-        each.group,
-        str(each.rebalances),
-        str(each.moves),
-        str(each.kept),
-        duration(each.ownerless_ms),
-        duration(each.ownerless_max_ms),
-        str(each.overlaps),
-        duration(each.stable_p50_ms),
-        duration(each.stable_max_ms),
+        Cell(each.group),
+        _count(each.rebalances),
+        _count(each.moves),
+        _count(each.kept),
+        _count(each.moves + each.kept),
+        _count(each.swaps),
+        _lasted(each.ownerless_ms),
+        _lasted(each.ownerless_max_ms),
+        _count(each.overlaps),
+        _lasted(each.stable_p50_ms),
+        _lasted(each.stable_max_ms),
     )
 
 
-def _rebalance(each: Rebalance, since_ms: int) -> tuple[str, ...]:
+def _rebalance(each: Rebalance, since_ms: int) -> tuple[Cell, ...]:
     return (
         _when(each.start_ms, since_ms),
-        each.group,
-        str(each.entry),
-        each.reason,
-        each.who or "-",
-        f"{each.rule} {each.command}".strip(),
-        str(each.generation),
-        duration(each.joined_ms),
-        duration(each.stable_ms),
+        Cell(each.group),
+        _count(each.entry),
+        Cell(each.reason),
+        Cell(each.who or "-"),
+        Cell(f"{each.rule} {each.command}".strip()),
+        _count(each.generation),
+        _lasted(each.joined_ms),
+        _lasted(each.stable_ms),
     )
 
 
-def _step(each: Step, since_ms: int) -> tuple[str, ...]:
+def _step(each: Step, since_ms: int) -> tuple[Cell, ...]:
     return (
         _when(each.at_ms, since_ms),
-        each.group,
-        f"{each.topic}/{each.partition}",
-        each.before,
-        each.after,
-        each.ended,
-        duration(each.gap_ms),
-        "yes" if each.moved else "no",
+        Cell(each.group),
+        Cell(f"{each.topic}/{each.partition}"),
+        Cell(each.before),
+        Cell(each.after),
+        Cell(each.ended),
+        _lasted(each.gap_ms),
+        Cell("yes" if each.moved else "no"),
     )
 
 
-def _restless(each: Restless, since_ms: int) -> tuple[str, ...]:
+def _restless(each: Restless, since_ms: int) -> tuple[Cell, ...]:
     first, last = _when(each.first_ms, since_ms), _when(each.last_ms, since_ms)
-    return (each.group, each.owner, str(each.turns), each.kinds, first, last)
+    counts = (_count(each.planned), _count(each.fenced), _count(each.lost))
+    names = (Cell(each.group), Cell(each.owner), _count(each.turns), Cell(each.kinds))
+    return (*names, *counts, first, last)
 
 
-def _when(at_ms: int, since_ms: int) -> str:
-    return f"+{(at_ms - since_ms) / 1000:.1f} s"
+def _cause(each: Cause) -> tuple[Cell, ...]:
+    return (
+        Cell(each.cause or "unknown"),
+        _count(each.rebalances),
+        _count(each.never),
+        _lasted(each.stable_p50_ms),
+        _lasted(each.stable_max_ms),
+    )
+
+
+def _commits(each: Commits) -> tuple[Cell, ...]:
+    return (
+        Cell(each.group),
+        _count(each.partitions),
+        _count(each.commits),
+        Cell("-") if each.every_ms is None else _lasted(each.every_ms),
+        Cell(each.silent),
+        _lasted(each.silent_ms),
+    )
+
+
+def _count(number: int) -> Cell:
+    return Cell(str(number), number)
+
+
+def _lasted(milliseconds: int | None) -> Cell:
+    return Cell(duration(milliseconds), milliseconds)
+
+
+def _when(at_ms: int, since_ms: int) -> Cell:
+    return Cell(f"+{(at_ms - since_ms) / 1000:.1f} s", at_ms - since_ms)
 
 
 def _pad(cell: str, width: int) -> str:

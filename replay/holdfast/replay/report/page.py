@@ -1,0 +1,158 @@
+"""One HTML page that needs no network: timelines to choose and to zoom, tables to sort and filter.
+
+What is not shown is counted on the page. Names are hostile: each text is escaped here, or reaches
+the page's script as JSON that cannot end it. Knows the analysis, not Spark.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from holdfast.coordinator.model.text import readable
+from holdfast.replay.analyse.analysis import Analysis
+from holdfast.replay.analyse.timeline import Timeline, Totals
+from holdfast.replay.report.charts import rates
+from holdfast.replay.report.tables import Cell, Table, duration, heading, tables
+from holdfast.replay.report.timeline_data import Embedded, embedded
+
+PAGE_MAX: Final = 5_000_000
+"""Bytes of a page."""
+TABLES_MAX: Final = 1_500_000
+"""Bytes of all tables of a page."""
+_PICTURE_MAX: Final = 300_000
+_HERE: Final = Path(__file__).parent
+
+_TIMELINE: Final = """
+<section id="timeline"><h2>Who owned what</h2>
+<div class="bar"><label>find a group <input id="find" type="search"></label>
+<label>group <select id="group"></select></label>
+<label>highlight an owner <input id="owner" type="search"></label></div>
+<div class="bar"><button id="in">zoom in</button><button id="out">zoom out</button>
+<button id="left" aria-label="earlier">&larr;</button>
+<button id="right" aria-label="later">&rarr;</button>
+<button id="all">whole log</button>
+<span>or drag over a range; Ctrl and the wheel zoom</span></div>
+<canvas id="chart" role="img" aria-label="Owners of partitions over time"></canvas>
+<ul class="key" id="key"></ul><p class="count" id="honest"></p><p id="told" aria-live="polite"></p>
+</section>
+"""
+
+
+def page(analysis: Analysis, picture: bytes | None = None) -> str:
+    """Make the page. `picture`: a PNG for readers whose browser runs no scripts."""
+    data = embedded(analysis)
+    number = {each.group: at for at, each in enumerate(data.timelines) if each.group}
+    links = {readable(group): at for group, at in number.items()}
+    shown = _within(tables(analysis), TABLES_MAX, links)
+    body = [
+        f"<h1>Holdfast replay</h1><p>{escape(heading(analysis))}</p>",
+        _drawing(analysis, data, picture),
+        rates(analysis),
+        *(_section(table, links) for table in shown),
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Holdfast replay</title><style>{_file('page.css')}</style></head>"
+        f"<body>{''.join(body)}<script>{_file('page.js')}</script></body></html>\n"
+    )
+
+
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _drawing(analysis: Analysis, data: Embedded, picture: bytes | None) -> str:
+    counted = "".join(f'<p class="count">{escape(text)}</p>' for text in counts(analysis, data))
+    if not data.timelines:
+        return counted
+    drawn = f'{_TIMELINE}<script type="application/json" id="data">{data.text}</script>'
+    if picture is not None and len(picture) <= _PICTURE_MAX:
+        source = base64.b64encode(picture).decode()
+        image = f'<img alt="Owners over time" src="data:image/png;base64,{source}">'
+        drawn += f"<noscript>{image}</noscript>"
+    return counted + drawn
+
+
+def counts(analysis: Analysis, data: Embedded) -> list[str]:
+    """Say in sentences what there is, and what of it no timeline shows."""
+    whole = analysis.whole
+    if not whole.intervals:
+        return ["No partition ever had an owner, so there is no timeline."]
+    told = [f"The log has {_totals(whole)}."]
+    own = [each for each in data.timelines if each.group]
+    told.append(f"{len(own):,} groups have a timeline of their own{_bundled(own)}.")
+    shared = [each.totals for each in data.timelines if not each.group]
+    told += [f"{rest.groups:,} other groups share one strip: {_totals(rest)}." for rest in shared]
+    if data.left_out.groups:
+        told.append(
+            f"{data.left_out.groups:,} groups are not drawn, since the page would be too large: "
+            f"{_totals(data.left_out)}."
+        )
+    return told
+
+
+def _bundled(own: Sequence[Timeline]) -> str:
+    bundles = [row for each in own for row in each.rows if row.partitions > 1]
+    if not bundles:
+        return ", with a row for each partition"
+    partitions = sum(row.partitions for row in bundles)
+    return f"; {partitions:,} of their partitions are bundled in {len(bundles):,} rows"
+
+
+def _totals(told: Totals) -> str:
+    return (
+        f"{told.intervals:,} intervals of ownership of {told.partitions:,} partitions in "
+        f"{told.groups:,} groups, {told.gaps:,} gaps of {duration(told.gap_ms)} in all, "
+        f"{told.overlaps:,} overlaps of {duration(told.overlap_ms)}"
+    )
+
+
+def _within(shown: Sequence[Table], budget: int, links: Mapping[str, int]) -> list[Table]:
+    """Cut the tables to what they may take together, each to an equal share of what is left."""
+    kept = []
+    for at, table in enumerate(shown):
+        share, rows = budget // (len(shown) - at), []
+        for row in table.rows:
+            share -= len(_row(row, table.head, links).encode())
+            if share < 0:
+                break
+            budget -= len(_row(row, table.head, links).encode())
+            rows.append(row)
+        kept.append(table._replace(rows=tuple(rows), total=max(table.total, len(table.rows))))
+    return kept
+
+
+def _section(table: Table, links: Mapping[str, int]) -> str:
+    title = f"<h2>{escape(table.title)}</h2>"
+    if not table.rows:
+        return f'{title}<p class="about">{escape(table.missing or "None.")}</p>'
+    head = "".join(f'<th><button type="button">{escape(cell)}</button></th>' for cell in table.head)
+    rows = "".join(_row(row, table.head, links) for row in table.rows)
+    return (
+        f'<section class="table">{title}<p class="about">{escape(table.about)}</p>'
+        f'<p class="count">{escape(table.missing)}</p>'
+        '<div class="bar"><label>filter <input type="search"></label><output></output></div>'
+        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        "</div></section>"
+    )
+
+
+def _row(row: Sequence[Cell], head: Sequence[str], links: Mapping[str, int]) -> str:
+    cells = (
+        _cell(cell, links if name == "group" else {}) for cell, name in zip(row, head, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(cell: Cell, links: Mapping[str, int]) -> str:
+    if cell.value is not None:
+        return f'<td data-v="{cell.value}">{escape(cell.text)}</td>'
+    text = f"<bdi>{escape(cell.text)}</bdi>"
+    if cell.text in links:
+        text = f'<a href="#timeline" data-timeline="{links[cell.text]}">{text}</a>'
+    return f"<td>{text}</td>"

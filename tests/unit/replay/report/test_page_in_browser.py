@@ -1,0 +1,134 @@
+"""The page in a browser: it chooses and zooms timelines, and sorts and filters tables.
+
+Run where a Chromium is on PATH. A script at the end of the page does what a reader would do, and
+writes what it then finds into the page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from holdfast.replay.analyse.analysis import Analysis
+from holdfast.replay.report.page import page
+from unit.replay.report.reports import analysis, owned, summary, timeline
+
+BROWSER: Final = shutil.which("chromium") or shutil.which("google-chrome")
+QUIET: Final = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-quic"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on PATH")
+
+
+def found(told: Analysis, folder: Path, script: str) -> Any:  # noqa: ANN401 - any JSON
+    """What a script returns that runs at the end of the page."""
+    end = (
+        "<script>window.addEventListener('load', () => {const pre = document.createElement('pre');"
+        "pre.id = 'found'; pre.textContent = JSON.stringify((() => {" + script + "})());"
+        "document.body.append(pre)});</script></body>"
+    )
+    file = folder / "page.html"
+    file.write_text(page(told).replace("</body>", end), encoding="utf-8")
+    assert BROWSER is not None
+    command = [
+        BROWSER,
+        *QUIET,
+        f"--user-data-dir={folder / 'profile'}",
+        "--dump-dom",
+        file.as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    result = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert result is not None, done.stderr
+    return json.loads(unescape(result[1]))
+
+
+READ = """
+const section = document.querySelector('section.table'), rows = () => [...section.querySelectorAll(
+  'tbody tr')].filter((row) => !row.hidden).map((row) => row.cells[0].textContent);
+const heads = section.querySelectorAll('th button');
+"""
+
+
+def test_a_table_sorts_by_numbers_and_names_and_filters(tmp_path: Path) -> None:
+    """The time without an owner sorts by its length, though 2.0 s stands before 300 ms as text."""
+    told = analysis(
+        groups=(summary("b", 9, 2_000), summary("</script>", 10, 300), summary("a", 1, 90_000))
+    )
+    script = f"""{READ}
+    const seen = [rows()];
+    heads[1].click(); seen.push(rows());
+    heads[6].click(); seen.push(rows());
+    heads[6].click(); seen.push(rows());
+    heads[0].click(); seen.push(rows());
+    const filter = section.querySelector('input');
+    filter.value = 'SCRIPT'; filter.dispatchEvent(new Event('input'));
+    seen.push(rows(), section.querySelector('output').textContent);
+    return seen;"""
+
+    assert found(told, tmp_path, script) == [
+        ["b", "</script>", "a"],
+        ["a", "b", "</script>"],
+        ["</script>", "b", "a"],
+        ["a", "b", "</script>"],
+        ["</script>", "a", "b"],
+        ["</script>"],
+        "1 of 3 rows",
+    ]
+
+
+def test_a_link_a_search_and_the_buttons_choose_and_zoom_a_timeline(tmp_path: Path) -> None:
+    told = analysis(
+        timeline("</script><b>", owned("x"), intervals=5, gaps=2, gaps_below=1, gap_ms=40),
+        timeline("other", owned("y"), intervals=3),
+        timeline("", owned(""), groups=7, intervals=2),
+        groups=(summary("other"), summary("</script><b>")),
+    )
+    script = """
+    const told = () => [document.getElementById('group').selectedOptions[0].textContent,
+      document.getElementById('honest').textContent];
+    const seen = [told()];
+    document.querySelector('a[data-timeline="1"]').click();
+    seen.push(told());
+    document.getElementById('in').click();
+    seen.push(document.getElementById('out').disabled);
+    document.getElementById('all').click();
+    seen.push(document.getElementById('out').disabled);
+    const find = document.getElementById('find');
+    find.value = 'all 7'; find.dispatchEvent(new Event('input'));
+    seen.push(told(), document.querySelectorAll('#key b').length);
+    return seen;"""
+
+    first, linked, zoomed, whole, searched, tags = found(told, tmp_path, script)
+
+    assert first[0].startswith("</script><b> — 1 partitions, 5 intervals")
+    assert "2 gaps, 40 ms over all partitions, 1 shorter than a column" in first[1]
+    assert linked[0].startswith("other — ")
+    assert (zoomed, whole) == (False, True)
+    assert searched[0].startswith("all 7 other groups in one strip")
+    assert tags == 0
+
+
+def test_each_gap_is_at_least_a_pixel_of_the_canvas(tmp_path: Path) -> None:
+    """Cells of an hour's log in which 1 ms has no owner: the colour of gaps is on the canvas."""
+    gap = owned("x", 3, 1)._replace(owned_ms=999, gap_ms=1, gaps=1)
+    with_gap = analysis(timeline("g", owned("x", 0, 3), gap, owned("x", 4, 6), intervals=2, gaps=1))
+    script = """
+    const canvas = document.getElementById('chart'), c = canvas.getContext('2d');
+    const {data} = c.getImageData(190, 30, canvas.width - 190, 60);
+    let black = 0;
+    for (let at = 0; at < data.length; at += 4) {
+      if (data[at] + data[at + 1] + data[at + 2] === 0 && data[at + 3] === 255) black++;
+    }
+    return black;"""
+
+    assert found(with_gap, tmp_path, script) > 0
+    assert found(analysis(timeline("g", owned("x"), intervals=1)), tmp_path, script) == 0

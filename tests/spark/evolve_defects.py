@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pytest
 
 from holdfast.coordinator.consumer import evolve, holdings
-from holdfast.coordinator.consumer.state import CONSUMER, Member
+from holdfast.coordinator.consumer.state import CONSUMER, Asked, Member
 from holdfast.coordinator.kernel import evolve as kernel
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.consumer_events import (
@@ -145,6 +145,35 @@ def _late_backwards(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
     return _with(after, late=after.body.late[::-1])
 
 
+def _forgiven(before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    """A swap ends what was said of the old process, and the new one is like any other."""
+    late = tuple(each for each in before.body.late if each in after.body.members)
+    return _with(after, late=late)
+
+
+def _forgiven_if_late(before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    """Only who comes in the place of one that was asked is asked last, not of one that was late."""
+    gone = set(before.body.late) - set(after.body.late)
+    return _forgiven(before, after) if gone else after
+
+
+def _late_where_it_was(before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    new = set(after.body.late) - set(before.body.late)
+    gone = set(before.body.late) - set(after.body.late)
+    if not (new and gone):
+        return after
+    late = tuple(new.pop() if each in gone else each for each in before.body.late)
+    return _with(after, late=late)
+
+
+def _one_less(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    """The last of the members that a conversion names is lost."""
+    members = after.body.members
+    for member_id in list(members)[-1:]:
+        members = members.remove(member_id)
+    return _with(after, members=members)
+
+
 def _never_overtaken(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
     asked = after.body.asked
     return after if asked is None else _with(after, asked=asked._replace(overtaken=False))
@@ -185,6 +214,9 @@ DEFECTS: Final[dict[str, Defect]] = {
     "the late ones in another order": Defect(AssignmentRequested, _late_backwards, "late"),
     "late for ever": Defect(TargetStored, _kept("late"), "late"),
     "late, though it stopped": Defect(InstanceReleased, _kept("late"), "late"),
+    "a swap forgives who died of computing": Defect(StaticMemberReplaced, _forgiven, "late"),
+    "a swap forgives who was late": Defect(StaticMemberReplaced, _forgiven_if_late, "late"),
+    "a swap keeps the place in the order": Defect(StaticMemberReplaced, _late_where_it_was, "late"),
     "old assignor": Defect(TargetStored, _kept("client_assignor"), "client assignor"),
     "a grant renews nothing": Defect(MemberAdvanced, _not_regranted, "owned", mixed=True),
     "who turns classic keeps tokens": Defect(MemberSubscribed, _not_regranted, "owned", mixed=True),
@@ -201,6 +233,10 @@ DEFECTS: Final[dict[str, Defect]] = {
     "conversion: an older epoch": Defect(GroupConverted, _old_number, "generation", mixed=True),
     "conversion: everybody beats": Defect(
         GroupConverted, _each(lambda m: m._replace(classic=None)), "protocol", mixed=True
+    ),
+    "conversion: a member is lost": Defect(GroupConverted, _one_less, "member", mixed=True),
+    "conversion: somebody is to compute": Defect(
+        GroupConverted, _always(asked=Asked("a1", 1, "own")), "asked", mixed=True
     ),
     "conversion: dynamic members": Defect(
         GroupConverted, _each(lambda m: m._replace(instance_id=None)), "member", mixed=True

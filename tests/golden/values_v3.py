@@ -227,6 +227,15 @@ STATE: Final = (
     StateItem(("h", "foo-.*"), ResolvedRegex("foo-.*", ("foo-1", "foo-2"))),
     StateItem(
         ("h", "6"),
-        Rebalance(6, "joined", "m-2", Position(40, 0), 1_700_000_000_000, on_the_way=300),
+        Rebalance(
+            6,
+            "joined",
+            "m-2",
+            Position(40, 0),
+            1_700_000_000_000,
+            on_the_way=300,
+            relieved=2,
+            problem="m-1: no",
+        ),
     ),
 )

@@ -274,6 +274,8 @@ class DescribedRebalance(_message.Message):
     DROPPED_FIELD_NUMBER: _builtins.int
     MOVES_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    RELIEVED_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """Why the join phase opened, in words, as the event has it."""
     rule: _builtins.str
@@ -316,6 +318,10 @@ class DescribedRebalance(_message.Message):
     """Partitions that have an owner now and had none, or one who is not known any more."""
     dropped: _builtins.int
     """Partitions that had an owner and have none now."""
+    relieved: _builtins.int
+    """Of an epoch: how many times a member was asked for its target and has not made it."""
+    problem: _builtins.str
+    """The name of the last one, and what it says of that; empty: it was late."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RebalanceChange]:
         """Who came and went, in order."""
@@ -360,10 +366,12 @@ class DescribedRebalance(_message.Message):
         dropped: _builtins.int = ...,
         moves: _abc.Iterable[Global___RebalanceMove] | None = ...,
         position: _extras_pb2.Position | None = ...,
+        relieved: _builtins.int = ...,
+        problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_assigned_after_ms", b"_assigned_after_ms", "_group_instance_id", b"_group_instance_id", "_join_phase_ms", b"_join_phase_ms", "assigned_after_ms", b"assigned_after_ms", "group_instance_id", b"group_instance_id", "join_phase_ms", b"join_phase_ms", "position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_assigned_after_ms", b"_assigned_after_ms", "_group_instance_id", b"_group_instance_id", "_join_phase_ms", b"_join_phase_ms", "assigned_after_ms", b"assigned_after_ms", "changes", b"changes", "client_id", b"client_id", "command", b"command", "dropped", b"dropped", "from_generation_id", b"from_generation_id", "generation_id", b"generation_id", "given", b"given", "gone", b"gone", "group_instance_id", b"group_instance_id", "join_phase_ms", b"join_phase_ms", "joined", b"joined", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "members", b"members", "moved", b"moved", "moves", b"moves", "partitions_compared", b"partitions_compared", "position", b"position", "principal", b"principal", "reason", b"reason", "reassigned", b"reassigned", "reassigned_names", b"reassigned_names", "rule", b"rule", "wall_time_ms", b"wall_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_assigned_after_ms", b"_assigned_after_ms", "_group_instance_id", b"_group_instance_id", "_join_phase_ms", b"_join_phase_ms", "assigned_after_ms", b"assigned_after_ms", "changes", b"changes", "client_id", b"client_id", "command", b"command", "dropped", b"dropped", "from_generation_id", b"from_generation_id", "generation_id", b"generation_id", "given", b"given", "gone", b"gone", "group_instance_id", b"group_instance_id", "join_phase_ms", b"join_phase_ms", "joined", b"joined", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "members", b"members", "moved", b"moved", "moves", b"moves", "partitions_compared", b"partitions_compared", "position", b"position", "principal", b"principal", "problem", b"problem", "reason", b"reason", "reassigned", b"reassigned", "reassigned_names", b"reassigned_names", "relieved", b"relieved", "rule", b"rule", "wall_time_ms", b"wall_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__assigned_after_ms: _TypeAlias = _typing.Literal["assigned_after_ms"]  # noqa: Y015
     _WhichOneofArgType__assigned_after_ms: _TypeAlias = _typing.Literal["_assigned_after_ms", b"_assigned_after_ms"]  # noqa: Y015

@@ -340,6 +340,8 @@ class RebalanceState(_message.Message):
     PARTED_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
     ON_THE_WAY_FIELD_NUMBER: _builtins.int
+    RELIEVED_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """Why the join phase opened, in words."""
     member_id: _builtins.str
@@ -386,6 +388,10 @@ class RebalanceState(_message.Message):
     """Its number in the group's life, from 1."""
     on_the_way: _builtins.int
     """Of an epoch: how many members do not own yet what they are to own."""
+    relieved: _builtins.int
+    """Of an epoch: how many times a member was asked for its target and has not made it."""
+    problem: _builtins.str
+    """The name of the last one, and what it says of that; empty: none says anything."""
     @_builtins.property
     def at(self) -> _extras_pb2.Position:
         """The record of its beginning."""
@@ -437,10 +443,12 @@ class RebalanceState(_message.Message):
         parted: _abc.Iterable[Global___PartedState] | None = ...,
         number: _builtins.int = ...,
         on_the_way: _builtins.int = ...,
+        relieved: _builtins.int = ...,
+        problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "at", b"at", "instance_id", b"instance_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "assigned_ms", b"assigned_ms", "at", b"at", "came", b"came", "changes", b"changes", "client_id", b"client_id", "closed_ms", b"closed_ms", "command", b"command", "counted", b"counted", "dropped", b"dropped", "from_generation", b"from_generation", "generation", b"generation", "given", b"given", "instance_id", b"instance_id", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "members", b"members", "moved", b"moved", "moves", b"moves", "number", b"number", "on_the_way", b"on_the_way", "parted", b"parted", "principal", b"principal", "reason", b"reason", "reassigned", b"reassigned", "reassigned_names", b"reassigned_names", "rule", b"rule", "wall_time_ms", b"wall_time_ms", "went", b"went"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "assigned_ms", b"assigned_ms", "at", b"at", "came", b"came", "changes", b"changes", "client_id", b"client_id", "closed_ms", b"closed_ms", "command", b"command", "counted", b"counted", "dropped", b"dropped", "from_generation", b"from_generation", "generation", b"generation", "given", b"given", "instance_id", b"instance_id", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "members", b"members", "moved", b"moved", "moves", b"moves", "number", b"number", "on_the_way", b"on_the_way", "parted", b"parted", "principal", b"principal", "problem", b"problem", "reason", b"reason", "reassigned", b"reassigned", "reassigned_names", b"reassigned_names", "relieved", b"relieved", "rule", b"rule", "wall_time_ms", b"wall_time_ms", "went", b"went"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.coordinator.groups.assignment_bytes import partitions, written
 from holdfast.coordinator.groups.usage import of_texts
-from holdfast.coordinator.model.consumer_events import EpochRaised, MemberSubscribed, TargetStored
+from holdfast.coordinator.model.consumer_events import (
+    AssignmentRequested,
+    EpochRaised,
+    MemberSubscribed,
+    TargetStored,
+)
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.membership import line_of
 from holdfast.coordinator.projections.history import (
@@ -64,6 +69,8 @@ def noted(
             history = _raised(_waiting(history, kind, before, record), event, record.cause.rule)
         case TargetStored():
             history = _targeted(history, kind, event, (before, after), record.log_time_ms)
+        case AssignmentRequested():
+            history = _relieved(history, kind, event, before)
         case MemberSubscribed():
             history = _subscribed(_waiting(history, kind, before, record), event)
         case _:
@@ -126,6 +133,19 @@ def _raised(history: History, event: EpochRaised, rule: str) -> History:
         parted=fitting(islice(parted, PARTED_MAX), weight_of_parted, PARTED_BYTES_MAX),
     )
     return (*kept(tuple(older)), raised)
+
+
+def _relieved(
+    history: History, kind: GroupType[Any], event: AssignmentRequested, before: Group[Any]
+) -> History:
+    """Note that a member was asked for the target in vain; the choice itself is told by nothing."""
+    known, waiting = _parts(history)
+    late = kind.members(before).get(event.late)
+    if late is None or not known or known[-1].generation != event.epoch:
+        return history
+    words = f"{kind.identify(late).name}: {event.problem}" if event.problem else ""
+    told = known[-1]._replace(relieved=known[-1].relieved + 1, problem=cut(words, REASON_BYTES_MAX))
+    return (*with_last(known, told), *waiting)
 
 
 def _subscribed(history: History, event: MemberSubscribed) -> History:
@@ -245,4 +265,4 @@ def _converged(history: History, record: Record, more: int) -> History:
 
 def is_told(event: Event) -> bool:
     """Return whether an event belongs to the story though it does nothing to members."""
-    return isinstance(event, EpochRaised | TargetStored)
+    return isinstance(event, EpochRaised | AssignmentRequested | TargetStored)

@@ -114,6 +114,10 @@ class Rebalance(NamedTuple):
     """Kept until the assignment is stored."""
     on_the_way: int = 0
     """Of an epoch: how many members do not own yet what they are to own."""
+    relieved: int = 0
+    """Of an epoch: how many times a member was asked for its target and has not made it."""
+    problem: str = ""
+    """The name of the last one, and what it says of that; "": none says anything."""
 
 
 History: TypeAlias = tuple[Rebalance, ...]
@@ -155,6 +159,7 @@ def weight(told: Rebalance) -> int:
         told.principal,
         told.instance_id or "",
         told.client_id,
+        told.problem,
     )
     size = _REBALANCE_BYTES + sum(map(of_text, texts)) + of_texts(told.reassigned_names)
     size += sum(map(of_texts, told.changes)) + sum(map(weight_of_move, told.moves))

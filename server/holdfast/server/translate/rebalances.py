@@ -45,4 +45,6 @@ def described(rebalance: Rebalance) -> a.DescribedRebalance:
             for move in rebalance.moves
         ],
         position=Position(index=rebalance.at.index, ordinal=rebalance.at.ordinal),
+        relieved=rebalance.relieved,
+        problem=rebalance.problem,
     )

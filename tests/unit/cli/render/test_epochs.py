@@ -105,3 +105,22 @@ def test_they_are_told_in_their_order() -> None:
     told = list(epochs.all_of([epoch(), epoch(generation_id=2)], 3, NOW))
 
     assert [line.split(",")[0][-7:] for line in told if "ago" in line] == ["epoch 2", "epoch 3"]
+
+
+@pytest.mark.parametrize(
+    ("relieved", "problem", "line"),
+    [
+        (1, "m: KeyError\x1b", "  target: asked for in vain once; m: KeyError\\x1b"),
+        (3, "", "  target: asked for in vain 3 times; the last one did not answer in time"),
+    ],
+)
+def test_adr58_who_made_no_target_is_told_with_what_it_says(
+    relieved: int, problem: str, line: str
+) -> None:
+    """An error may hold anything, and a terminal obeys some of that."""
+    assert lines(epoch(reason="joined", relieved=relieved, problem=problem))[3] == line
+
+
+def test_adr58_a_group_that_outgrew_its_assignor_is_not_told_as_a_members_wish() -> None:
+    told = epochs.why(epoch(reason="assignor", rule="KIP-848", member_id="m"))
+    assert told.startswith("the group became too large for its assignor")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.cli.render import explain
-from holdfast.coordinator.model.text import span
+from holdfast.coordinator.model.text import readable, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +34,10 @@ _EXPIRED: Final = {
     "Q10": "{gone}, of the classic protocol, did not join again or sync in time",
 }
 """Whose session did not end, and who is expelled all the same, by the rule."""
+_OUTGROWN: Final = {
+    "KIP-848": "the group became too large for its assignor while a member was to compute a target",
+}
+"""Who wants nothing else, by the rule."""
 
 
 def lines(epoch: a.DescribedRebalance, newest: int, now: Now) -> Iterator[str]:
@@ -44,8 +48,17 @@ def lines(epoch: a.DescribedRebalance, newest: int, now: Now) -> Iterator[str]:
     yield f"{explain.begun(epoch, now)}: epoch {epoch.generation_id}, {_reached(epoch, newest)}"
     yield f"  why: {why(epoch)}"
     yield f"  members: {epoch.members} before{explain.changes(epoch)}"
+    yield from (f"  target: {line}" for line in _in_vain(epoch))
     yield f"  moved: {explain.counted(epoch) if epoch.HasField('join_phase_ms') else 'nothing'}"
     yield from (f"    {line}" for line in explain.moves(epoch))
+
+
+def _in_vain(epoch: a.DescribedRebalance) -> Iterator[str]:
+    """Write how many members were asked to compute the target and have not done so, and why."""
+    if epoch.relieved:
+        why = readable(epoch.problem) or "the last one did not answer in time"
+        times = "once" if epoch.relieved == 1 else f"{epoch.relieved} times"
+        yield f"asked for in vain {times}; {why}"
 
 
 def all_of(epochs: Sequence[a.DescribedRebalance], newest: int, now: Now) -> Iterator[str]:
@@ -59,6 +72,8 @@ def why(epoch: a.DescribedRebalance) -> str:
     words = _WHY.get(epoch.reason, epoch.reason)
     if epoch.reason == "expired":
         words = _EXPIRED.get(epoch.rule, words)
+    if epoch.reason == "assignor":
+        words = _OUTGROWN.get(epoch.rule, words)
     return words.format(
         who=explain.who(epoch),
         gone=explain.gone(epoch),

@@ -93,6 +93,7 @@ EXCUSED = {
     "ConsumerMemberState.predecessor_ms": TIMES,
     "ConsumerMemberState.principal": BY_NODES,
     "ConsumerMemberState.replaced_requests": NO_COLUMN,
+    "ConsumerMemberState.replaced_life": NO_COLUMN,
     "ConsumerMemberState.life": NO_COLUMN,
     "ConsumerMemberState.beat": NO_COLUMN,
     "ConsumerMemberState.session_timeout_ms": NO_COLUMN,

@@ -144,6 +144,9 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
 
 
 class _no_session:  # noqa: N801 - it stands for a function
+    def __init__(self, **_size: object) -> None:
+        """It is asked for in the size that the log needs."""
+
     def __enter__(self) -> None:
         return None
 

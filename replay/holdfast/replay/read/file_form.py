@@ -18,7 +18,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.read.archive import PEER
 from holdfast.replay.read.log_rows import FINDING, START, ResultRow
-from holdfast.storage.segments.columns import SCHEMA
+from holdfast.storage.segments.columns import SCHEMA, types_of
 from holdfast.storage.segments.segments import bucket_file, bucket_of
 
 FORM: Final = "form"
@@ -100,7 +100,7 @@ class _Form:
         if not (lacking or other) and names != wanted:
             self._refuse("schema", "the file's columns are not in their order, or are there twice")
         for column in schema:
-            if column.name in SCHEMA.names and column.type != SCHEMA.field(column.name).type:
+            if column.name in SCHEMA.names and column.type not in types_of(column.name):
                 right = SCHEMA.field(column.name).type
                 text = f"column {column.name} is {truncate(str(column.type))}, and not {right}"
                 self._refuse("schema", text)

@@ -91,3 +91,12 @@ LATER: Final = frozenset({"classic", "assignor", "late", "installed_by", "conver
 that would have told something in them; none of these builds was released."""
 LATER_OF_TARGETS: Final = frozenset({"version", "metadata"})
 """What such segments lack of each of the `targets`."""
+
+
+def types_of(name: str) -> tuple[pa.DataType, ...]:
+    """Return the types that a column has in some version, the present one first."""
+    present = SCHEMA.field(name).type
+    if name != "targets":
+        return (present,)
+    fields = [field for field in present.value_type if field.name not in LATER_OF_TARGETS]
+    return present, pa.list_(pa.struct(fields))

@@ -25,11 +25,11 @@ def test_small_logs_get_a_session_that_generates_no_code(
     stored = 3 * len(log.rows)
 
     @contextmanager
-    def session(**asked: object) -> Iterator[None]:
+    def opened(_options: object, **asked: object) -> Iterator[None]:
         raise Asked(asked)
         yield
 
-    monkeypatch.setattr(app, "session", session)
+    monkeypatch.setattr(app, "opened", opened)
     monkeypatch.setattr(app, "QUICK_RECORDS_MAX", stored + more)
 
     with pytest.raises(Asked) as caught:

@@ -10,7 +10,12 @@ from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-unt
 from pyspark.errors import PySparkException
 
 from holdfast.replay.findings import CannotCheck, WrongUse
-from holdfast.replay.spark.failures import surroundings
+from holdfast.replay.spark.failures import (
+    not_started,
+    refused_setting,
+    sentence,
+    surroundings,
+)
 
 FULL = """An error occurred while calling o1.collect.
 : org.apache.spark.SparkException: Job aborted due to stage failure
@@ -48,3 +53,38 @@ def test_what_was_given_and_what_is_a_bug_go_through(error: Exception) -> None:
     """Only the surroundings are excused: a mistake of ours must not look like a full disk."""
     with pytest.raises(type(error)), surroundings():
         raise error
+
+
+NO_MODULE = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "worker.py", line 1, in main
+ModuleNotFoundError: No module named 'holdfast'"""
+OTHER_PYTHON = (
+    "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: "
+    "3.11, PySpark cannot run with different minor versions."
+)
+STACK = """Exception in thread "main" org.apache.spark.SparkException: Cores must be a number
+	at org.apache.spark.deploy.SparkSubmit"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (NO_MODULE, "no module 'holdfast': give them what they need"),
+        (OTHER_PYTHON, "run Python 3.9 and this is 3.11"),
+        ("All masters are unresponsive! Giving up.", "master does not take us"),
+    ],
+)
+def test_what_a_cluster_lacks_is_one_sentence(text: str, said: str) -> None:
+    assert said in sentence(PySparkException(text))
+
+
+def test_a_setting_is_blamed_only_if_one_was_given_and_the_failure_is_about_settings() -> None:
+    exited = PySparkException("[JAVA_GATEWAY_EXITED]")
+
+    told = refused_setting(exited, {"spark.cores": "x"}, STACK)
+
+    assert told == "Spark refuses --conf spark.cores=x: Cores must be a number"
+    assert not refused_setting(exited, {}, STACK)
+    assert not refused_setting(PySparkException(FULL), {"spark.cores": "2"})
+    assert not_started(STACK) == "Spark's JVM did not start: Cores must be a number"

@@ -139,12 +139,12 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
         return led_to(LOG, at.index if at else LOG.index)[0]
 
     monkeypatch.setattr(app, "state", at_place)
-    monkeypatch.setattr(app, "session", _no_session)
+    monkeypatch.setattr(app, "opened", _no_session)
     return lambda *given: CliRunner().invoke(main, ["replay", *given, "--node-dir", folder])
 
 
 class _no_session:  # noqa: N801 - it stands for a function
-    def __init__(self, **_size: object) -> None:
+    def __init__(self, *_options: object, **_size: object) -> None:
         """It is asked for in the size that the log needs."""
 
     def __enter__(self) -> None:

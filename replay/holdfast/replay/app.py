@@ -1,9 +1,10 @@
 """Entry points: verify logs, make a state, write a report; for `holdfast replay` and programs.
 
 Each function takes the directories of nodes and starts a Spark session of its own unless it is
-given one. Raises `SparkMissing` at import, `NoJava` where Spark cannot start, `CannotCheck` where
-it fails, FileNotFoundError and `WrongUse` (a ValueError) for directories that are not those of
-nodes; faults *in* a log are reported, never raised.
+given one, or `SparkOptions` that say where it is to run. Raises `SparkMissing` at import, `NoJava`
+where Spark cannot start, `CannotCheck` where it fails, FileNotFoundError and `WrongUse` (a
+ValueError) for directories that are not those of nodes; faults *in* a log are reported, never
+raised.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from holdfast.replay.read.own_states import own_states
 from holdfast.replay.read.places import refuse_outside
 from holdfast.replay.report import writer as reports
 from holdfast.replay.report.plain_state import Difference, compare_states, plain_state
-from holdfast.replay.spark.failures import surroundings
+from holdfast.replay.spark.failures import SPARK_FAILURES, surroundings
 from holdfast.replay.spark.java import NoJava
-from holdfast.replay.spark.session import session
+from holdfast.replay.spark.options import SparkOptions
+from holdfast.replay.spark.package import Packed, package
+from holdfast.replay.spark.session import opened, session
 from holdfast.replay.verify.acknowledged import check_witnesses
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold
@@ -48,9 +51,12 @@ __all__ = [
     "Frozen",
     "Mark",
     "NoJava",
+    "Packed",
     "Report",
+    "SparkOptions",
     "WrongUse",
     "difference",
+    "package",
     "plain_state",
     "report",
     "session",
@@ -70,7 +76,7 @@ def verify(
     expected_digest: Expected | None = None,
     witness: Sequence[Path] = (),
     anchors: Sequence[Path | Anchor] = (),
-    spark: SparkSession | None = None,
+    spark: SparkSession | SparkOptions | None = None,
 ) -> Report:
     """Verify the logs of some nodes; `Report.passed` and `.table()` give the outcome.
 
@@ -99,7 +105,7 @@ def state(
     *,
     at: Position | None = None,
     log_time_ms: int | None = None,
-    spark: SparkSession | None = None,
+    spark: SparkSession | SparkOptions | None = None,
 ) -> State:
     """Compute the whole state after the record at `at`, or after all records up to a log time (S8).
 
@@ -123,7 +129,7 @@ def difference(
     after: Cut,
     *,
     group: str | None = None,
-    spark: SparkSession | None = None,
+    spark: SparkSession | SparkOptions | None = None,
 ) -> Difference:
     """Compare the states at two places, or one group of them, as `plain_state` tells them.
 
@@ -151,7 +157,7 @@ def report(
     *,
     marks: Sequence[Mark] = (),
     frozen: Sequence[Frozen] = (),
-    spark: SparkSession | None = None,
+    spark: SparkSession | SparkOptions | None = None,
 ) -> reports.Written:
     """Write `ownership.png`, `report.html` and `report.txt` to the folder `out`.
 
@@ -177,15 +183,20 @@ def _told(logs: Sequence[NodeLog], folders: Sequence[Path], given: Sequence[Path
 
 
 @contextmanager
-def _session(spark: SparkSession | None, logs: Sequence[NodeLog]) -> Iterator[SparkSession]:
-    """Give the session that the caller has, or one of its own that fits the size of the logs."""
-    if spark is not None:
-        yield spark
-        return
+def _session(
+    spark: SparkSession | SparkOptions | None, logs: Sequence[NodeLog]
+) -> Iterator[SparkSession]:
+    """Use a session that is given, or start one that fits the size of the logs.
+
+    What Spark fails at then is told in one sentence.
+    """
     with ExitStack() as started:
-        with surroundings():
-            running = started.enter_context(session(quick=_is_small(logs)))
-        yield running
+        if spark is None or isinstance(spark, SparkOptions):
+            with surroundings():
+                options = spark or SparkOptions()
+                spark = started.enter_context(opened(options, quick=_is_small(logs)))
+        with surroundings(SPARK_FAILURES):
+            yield spark
 
 
 def _is_small(logs: Sequence[NodeLog]) -> bool:

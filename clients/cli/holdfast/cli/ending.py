@@ -23,7 +23,7 @@ UNKNOWN: Final = 4
 UNCHECKED: Final = 5
 STOPPED: Final = 6
 REMOVED: Final = 7
-"""Exit codes beside click's 2 for wrong usage; 5 is `holdfast replay verify`'s, which could not do
+"""Exit codes beside click's 2 for wrong usage; 5 is `holdfast replay`'s, which could not do
 its work; 6 is a node's that must not be started unseen, 7 is
 one's that was removed from its cluster."""
 

@@ -6,7 +6,8 @@ Knows exceptions, no log.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -16,6 +17,8 @@ from pyspark.errors import PySparkException
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.findings import CannotCheck
 
+SPARK_FAILURES: Final = (PySparkException, Py4JError)
+ALL_FAILURES: Final = (*SPARK_FAILURES, OSError, MemoryError)
 _FULL: Final = "No space left on device"
 _LOST: Final = (
     *("Answer from Java side is empty", "Connection refused", "Connection reset", "JAVA_GATEWAY"),
@@ -24,30 +27,42 @@ _LOST: Final = (
 )
 _MEMORY: Final = ("OutOfMemoryError", "GC overhead limit")
 _WORKER: Final = ("Python worker exited unexpectedly", "Python worker failed to connect")
+_NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)")
+_OTHER_PYTHON: Final = re.compile(r"different version:? (\S+) than that in driver:? (\d[\d.]*\d)")
+_NO_MASTER: Final = ("All masters are unresponsive", "Master removed our application")
+_BAD_VALUE: Final = (
+    *("IllegalArgumentException", "NumberFormatException", "IllegalArgument", "INVALID_CONF"),
+    *("CANNOT_MODIFY", "CannotModify", "should be", "must be", "Unrecognized", "Invalid "),
+)
+_THROWN: Final = re.compile(r"(Exception|Error)\b")
 
 
 @contextmanager
-def surroundings() -> Iterator[None]:
+def surroundings(kinds: tuple[type[Exception], ...] = ALL_FAILURES) -> Iterator[None]:
     """Raise CannotCheck for what Spark, the disk or memory does in the body.
 
-    FileNotFoundError goes through: it tells of what was given.
+    `kinds`: what is caught. FileNotFoundError goes through: it tells of what was given.
     """
     try:
         yield
     except FileNotFoundError:
         raise
-    except (PySparkException, Py4JError, OSError, MemoryError) as error:
+    except kinds as error:
         raise CannotCheck(sentence(error)) from error
 
 
 def sentence(error: Exception) -> str:
     """Say in one sentence what failed, and what to do."""
-    text = str(error)
+    text = "\n".join(_texts(error))
     if _FULL in text or getattr(error, "errno", None) == errno.ENOSPC:
         return (
             "the disk is full where Spark keeps what it works on: free some space, or set TMPDIR "
             "to a folder on a disk that has it, and verify again"
         )
+    if lacking := _lacking(text):
+        return lacking
+    if any(word in text for word in _NO_MASTER):
+        return "Spark's master does not take us: is that address a master of this version of Spark?"
     if any(word in text for word in _MEMORY) or isinstance(error, MemoryError):
         return "Spark ran out of memory: give it more, or a machine that has it, and verify again"
     if any(word in text for word in _WORKER):
@@ -55,6 +70,57 @@ def sentence(error: Exception) -> str:
     if isinstance(error, ConnectionError | EOFError) or any(word in text for word in _LOST):
         return "Spark was lost: its JVM ended or does not answer; start the verification again"
     return f"Spark could not go on: {_first_line(text) or type(error).__name__}"
+
+
+def refused_setting(error: Exception, settings: Mapping[str, str], by_java: str = "") -> str:
+    """Say in one sentence which of the settings Spark refuses; "" if it is not about them.
+
+    `by_java`: what the JVM wrote as it started.
+    """
+    text = "\n".join([by_java, *_texts(error)])
+    lines = [line.strip() for line in text.splitlines()]
+    named = [key for key in settings if key in text]
+    reasons = [line for line in lines if any(word in line for word in (*named, *_BAD_VALUE))]
+    if not settings or not reasons:
+        return ""
+    which = ", ".join(f"{key}={settings[key]}" for key in named or settings)
+    best = [line for line in reasons if any(word in line for word in _BAD_VALUE)] or reasons
+    return f"Spark refuses --conf {which}: {_reason(best[0])}"
+
+
+def not_started(by_java: str) -> str:
+    """Say why there is no JVM, from what it wrote."""
+    lines = [line for line in by_java.splitlines() if _THROWN.search(line)]
+    return f"Spark's JVM did not start: {_reason((lines or by_java.splitlines())[0])}"
+
+
+def _texts(error: BaseException | None) -> Iterator[str]:
+    """Yield what an exception says, and what those of the JVM that caused it say."""
+    while error is not None:
+        yield str(error)
+        error = getattr(error, "_cause", None)  # of pyspark's exceptions
+
+
+def _reason(line: str) -> str:
+    """Return why something was thrown, without the names of classes before it."""
+    return truncate(
+        re.sub(r'^(: |Exception in thread "[^"]*" )?([\w.$]+(Exception|Error): )*', "", line)
+    )
+
+
+def _lacking(text: str) -> str:
+    """Say what the Python of a worker lacks; "" if it lacks nothing."""
+    if found := _NO_MODULE.search(text):
+        return (
+            f"Spark's workers have no module {found[1]!r}: give them what they need, as "
+            "`holdfast replay package --to DIR` tells, or install holdfast[spark] where they run"
+        )
+    if found := _OTHER_PYTHON.search(text):
+        return (
+            f"Spark's workers run Python {found[1]} and this is {found[2]}: name one of this "
+            "version by --conf spark.pyspark.python=PROGRAM"
+        )
+    return ""
 
 
 def _first_line(text: str) -> str:

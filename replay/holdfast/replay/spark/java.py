@@ -49,27 +49,29 @@ def find_java() -> Path:
     raise NoJava(", ".join(seen) or "neither JAVA_HOME nor PATH offers one")
 
 
-def make_home(program: Path, folder: Path) -> Path:
+def make_home(program: Path, folder: Path, said: Path | None = None) -> Path:
     """Make a folder for JAVA_HOME: its `bin/java` starts this Java without the flag.
 
-    The folder must outlive the start of the JVM. Raises OSError if it cannot be written.
+    `said`: a file for what Java writes to standard error. The folder must outlive the start of the
+    JVM. Raises OSError if it cannot be written.
     """
     (folder / "bin").mkdir(parents=True, exist_ok=True)
     launcher = folder / "bin" / "java"
-    launcher.write_text(_filter_script(program))
+    launcher.write_text(_filter_script(program, said))
     launcher.chmod(0o755)
     return folder
 
 
-def _filter_script(program: Path) -> str:
+def _filter_script(program: Path, said: Path | None) -> str:
     """Move every argument but the flag to the end of the list, then start Java with the rest."""
+    redirected = f" 2>>{shlex.quote(str(said))}" if said else ""
     return (
         "#!/bin/sh\n"
         "for argument do\n"
         "  shift\n"
         f'  [ "$argument" = "{_FLAG}" ] || set -- "$@" "$argument"\n'
         "done\n"
-        f'exec {shlex.quote(str(program.absolute()))} "$@"\n'
+        f'exec {shlex.quote(str(program.absolute()))} "$@"{redirected}\n'
     )
 
 

@@ -7,40 +7,62 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from holdfast.replay.findings import CannotCheck, WrongUse
+from holdfast.replay.spark.failures import not_started, refused_setting
 from holdfast.replay.spark.java import find_java, make_home
+from holdfast.replay.spark.options import (
+    LOCAL,
+    MEMORY,
+    PY_FILES,
+    WORKER_PYTHON,
+    SparkOptions,
+)
+from holdfast.replay.spark.reach import check_answers, check_workers
 
-LOCAL: Final = "local[*]"
-CONNECT_SCHEME: Final = "sc://"
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 _CHATTY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
 _LOCAL_PARTITIONS: Final = 4
 _SAFE: Final = "PYTHONSAFEPATH"
 """The variable for Python's `-P`: Spark makes the commands of its workers itself."""
 
+_SAID: Final = "java.txt"
+"""A file for what Java writes as it starts: a stack where it cannot, and warnings."""
+_PYTHON: Final = "PYSPARK_PYTHON"
+"""The variable for the program that workers run; it is read as a session starts."""
+
 _COMMON: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
 }
-_LOCAL: Final = {
+_STARTED: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": str(_LOCAL_PARTITIONS),
-    "spark.default.parallelism": str(_LOCAL_PARTITIONS),
     "spark.sql.adaptive.enabled": "true",
 }
+"""For every JVM that is started here, wherever its workers are."""
+_LOOPBACK: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+_HERE: Final = {
+    "spark.sql.shuffle.partitions": str(_LOCAL_PARTITIONS),
+    "spark.default.parallelism": str(_LOCAL_PARTITIONS),
+}
+_ON_LOOPBACK: Final = re.compile(r"spark://(127\.\d+\.\d+\.\d+|localhost):\d+")
 _QUICK_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _QUICK: Final = {
     "spark.sql.shuffle.partitions": "2",
@@ -54,65 +76,131 @@ does adaptive planning."""
 
 @contextmanager
 def session(
-    master: str = LOCAL, *, quick: bool = False, memory: str = "2g"
+    master: str = "",
+    *,
+    quick: bool = False,
+    memory: str = "",
+    conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
     """Start a session for the body, and stop it afterwards.
 
     `master`: a Spark master (`local[*]`, `spark://…`, `yarn`) or a Spark Connect address
-    (`sc://…`). `quick`: a local JVM that starts sooner and computes more slowly. `memory`: of the
-    local JVM. Raises `NoJava`.
+    (`sc://…`); "": this machine, or what `spark-submit` has chosen. `quick`: a local JVM that
+    starts sooner and computes more slowly. `memory`: of the JVM that is started here. `conf`:
+    settings of Spark's. Raises `NoJava`, WrongUse for what cannot be meant or Spark refuses, and
+    CannotCheck for a cluster that does not answer or has no worker.
     """
+    options = SparkOptions(master, tuple((conf or {}).items()), memory)
+    with opened(options, quick=quick) as spark:
+        yield spark
+
+
+@contextmanager
+def opened(options: SparkOptions, *, quick: bool = False) -> Iterator[SparkSession]:
+    """Start a session as `session` does, with options that are checked already."""
     _quiet_python_loggers()
+    check_answers(options.master)
     with tempfile.TemporaryDirectory(prefix="holdfast-replay-") as scratch:
-        spark = _start(master, Path(scratch), quick=quick, memory=memory)
+        spark = _started(options, Path(scratch), quick=quick)
         try:
+            if not options.is_here:
+                check_workers(spark, options.master)
             yield spark
         finally:
-            with suppress(Py4JError, OSError):  # a JVM that is gone cannot be stopped
+            with suppress(Py4JError, PySparkException, OSError):  # what is gone cannot be stopped
                 spark.stop()
 
 
-def is_local(master: str) -> bool:
-    """Return whether everything runs in one JVM on this machine."""
-    return master.startswith("local")
+def _started(options: SparkOptions, scratch: Path, *, quick: bool) -> SparkSession:
+    """Start a session, or tell which setting Spark refuses."""
+    said = scratch / _SAID
+    try:
+        spark = _start(options, scratch, quick=quick)
+        spark.conf.get("spark.sql.session.timeZone")  # settings are read when they are first used
+        _add_py_files(spark, options)
+    except (PySparkException, Py4JError) as error:
+        by_java = said.read_text(errors="replace") if said.exists() else ""
+        _stop_what_began()
+        refused = refused_setting(error, options.settings, by_java)
+        if refused:
+            raise WrongUse(refused) from error
+        if by_java and "JAVA_GATEWAY" in str(error):
+            raise CannotCheck(not_started(by_java)) from error
+        raise
+    return spark
 
 
-def _start(master: str, scratch: Path, *, quick: bool, memory: str) -> SparkSession:
+def _stop_what_began() -> None:
+    """Stop a context that has no session, so that the next attempt does not get it."""
+    running = SparkContext._active_spark_context  # noqa: SLF001 - it has no public name
+    if running is not None:
+        with suppress(Py4JError, PySparkException, OSError):
+            running.stop()
+
+
+def _start(options: SparkOptions, scratch: Path, *, quick: bool) -> SparkSession:
     builder = SparkSession.builder.appName("holdfast replay")
     settings = dict(_COMMON)
-    if master.startswith(CONNECT_SCHEME):
-        builder = builder.remote(master)
-    else:
-        builder = builder.master(master)
-        if is_local(master):
-            settings |= _local_settings(scratch, quick=quick, memory=memory)
+    if options.is_connect:
+        builder = builder.remote(options.master)
+    elif not options.is_submitted:
+        builder = builder.master(options.master or LOCAL)
+        settings |= _jvm_settings(options, scratch, quick=quick)
+    settings |= options.settings
+    settings.pop(PY_FILES, None)  # they are added once it runs, in one way for all
     for key, value in settings.items():
         builder = builder.config(key, value)
-    if master.startswith(CONNECT_SCHEME):
+    if options.is_connect or options.is_submitted:
         return builder.getOrCreate()
-    java_home = str(make_home(find_java(), scratch / "java"))
-    with _environment({"JAVA_HOME": java_home, _SAFE: "1"}):
+    java_home = str(make_home(find_java(), scratch / "java", scratch / _SAID))
+    variables = {"JAVA_HOME": java_home, _SAFE: "1"}
+    if "spark.driver.host" in settings:
+        variables["SPARK_LOCAL_IP"] = settings["spark.driver.host"]
+    if WORKER_PYTHON in settings:
+        variables[_PYTHON] = settings[WORKER_PYTHON]  # the setting alone is heard by spark-submit
+    with _environment(variables):
         return builder.getOrCreate()
 
 
-def _local_settings(scratch: Path, *, quick: bool, memory: str) -> dict[str, str]:
-    """Return the settings for a driver, executor and workers on this machine."""
+def _add_py_files(spark: SparkSession, options: SparkOptions) -> None:
+    """Give the workers the packages that `spark.submit.pyFiles` names."""
+    if options.is_submitted:
+        return
+    for path in filter(None, options.settings.get(PY_FILES, "").split(",")):
+        if options.is_connect:
+            spark.addArtifacts(path, pyfile=True)
+        else:
+            spark.sparkContext.addPyFile(path)
+
+
+def _jvm_settings(options: SparkOptions, scratch: Path, *, quick: bool) -> dict[str, str]:
+    """Return the settings for a JVM that is started here."""
     java_options = f'-Dlog4j2.configurationFile="{_LOG4J.as_uri()}"'
     if quick:
         java_options = f"{java_options} {_QUICK_JVM}"
+    loopback = options.is_here or _ON_LOOPBACK.fullmatch(options.master)
     return {
-        **_LOCAL,
-        "spark.driver.memory": memory,
-        "spark.local.dir": str(scratch),
+        **_STARTED,
+        "spark.driver.memory": options.memory or MEMORY,
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": java_options,
+        # Workers must import nothing from the directory in which they are started.
+        f"spark.executorEnv.{_SAFE}": "1",
+        **(_LOOPBACK if loopback else {}),
+        **(_here_settings(scratch) if options.is_here else {}),
+        **(_QUICK if quick else {}),
+    }
+
+
+def _here_settings(scratch: Path) -> dict[str, str]:
+    """Return the settings for workers on this machine, which share its files."""
+    return {
+        **_HERE,
+        "spark.local.dir": str(scratch),
         # Workers must be this Python with these modules, not whatever `python3` is on PATH.
-        "spark.pyspark.python": sys.executable,
+        WORKER_PYTHON: sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        # They must import nothing from the directory in which the replay was started.
-        f"spark.executorEnv.{_SAFE}": "1",
-        **(_QUICK if quick else {}),
     }
 
 

@@ -6,6 +6,7 @@ Spark comes with an extra of its own, so `holdfast.replay` is imported when a co
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +45,35 @@ node_dirs = click.option(
 )
 
 
+def on_spark(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say where Spark runs, as `spark`: a dict of them."""
+
+    @click.option(
+        "--master",
+        metavar="URL",
+        help="A Spark master: local[N], local-cluster[N,CORES,MIB], spark://HOST:PORT, yarn, "
+        "k8s://…; default: local[*], or what spark-submit has chosen.",
+    )
+    @click.option("--remote", metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")
+    @click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark's; repeatable.")
+    @click.option("--memory", metavar="SIZE", help="Heap of the JVM started here; default: 2g.")
+    @functools.wraps(command)
+    def run(
+        master: str | None,
+        remote: str | None,
+        conf: tuple[str, ...],
+        memory: str | None,
+        **options: Any,  # noqa: ANN401 - those of the command
+    ) -> None:
+        given = {"master": master, "remote": remote, "conf": conf, "memory": memory}
+        command(**options, spark=given)
+
+    return run
+
+
+_PATHS: Final = ("packages", "script")
+
+
 @click.group()
 def replay() -> None:
     """Replay the event log with Spark: verify it, report on it, show a past state."""
@@ -59,11 +89,13 @@ def replay() -> None:
     type=_file,
     help="What nodes told of their logs earlier (`holdfast log anchor --json`); may be repeated.",
 )
+@on_spark
 @as_json
 def verify(
     folders: tuple[Path, ...],
     witness: tuple[Path, ...],
     anchors: tuple[Path, ...],
+    spark: dict[str, Any],
     *,
     as_json: bool,
 ) -> None:
@@ -73,8 +105,12 @@ def verify(
     compared, or the extra is missing, and with 5 if it could not be checked: no Java, Spark lost, a
     full disk.
     """
+    given = {"witness": witness, "anchors": anchors}
     try:
-        report = _run(lambda app: app.verify(folders, witness=witness, anchors=anchors), UNCHECKED)
+        report = _run(
+            lambda app: app.verify(folders, **given, spark=app.SparkOptions.given(**spark)),
+            UNCHECKED,
+        )
     except KeyboardInterrupt:
         fail("interrupted, so nothing is proven: verify again", INTERRUPTED)
     if as_json:
@@ -121,9 +157,10 @@ def _finding(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Finding, 
 @replay.command()
 @node_dirs
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for it.")
-def report(folders: tuple[Path, ...], out: Path) -> None:
+@on_spark
+def report(folders: tuple[Path, ...], out: Path, spark: dict[str, Any]) -> None:
     """Write ownership.png, report.html and report.txt: who owned what, and what changed."""
-    written = _run(lambda app: app.report(folders, out))
+    written = _run(lambda app: app.report(folders, out, spark=app.SparkOptions.given(**spark)))
     say_lines(written.text.read_text().split("\n"))
     say(f"written to {written.page}")
 
@@ -136,12 +173,14 @@ _group = click.option("--group", callback=group_name, help="Only this group.")
 @click.option("--at", metavar="INDEX[.ORDINAL]|TIME", help="After this; default: the last record.")
 @click.option("--log-time-ms", type=int, help="After all records up to this log time.")
 @_group
+@on_spark
 @as_json
 def state(
     folders: tuple[Path, ...],
     at: str | None,
     log_time_ms: int | None,
     group: str | None,
+    spark: dict[str, Any],
     *,
     as_json: bool,
 ) -> None:
@@ -153,9 +192,13 @@ def state(
     if at is not None and log_time_ms is not None:
         raise click.UsageError("--at and --log-time-ms both say when. Give one of them")
     place, time_ms = _place(at, "--at") if at is not None else (None, log_time_ms)
-    print_json(
-        _run(lambda app: app.plain_state(app.state(folders, at=place, log_time_ms=time_ms), group))
+    when = {"at": place, "log_time_ms": time_ms}
+    found = _run(
+        lambda app: app.plain_state(
+            app.state(folders, **when, spark=app.SparkOptions.given(**spark)), group
+        )
     )
+    print_json(found)
 
 
 @replay.command()
@@ -163,16 +206,31 @@ def state(
 @click.option("--from", "before", required=True, metavar="INDEX[.ORDINAL]|TIME", help="Before.")
 @click.option("--to", "after", required=True, metavar="INDEX[.ORDINAL]|TIME", help="After.")
 @_group
+@on_spark
 @as_json
 def diff(
-    folders: tuple[Path, ...], before: str, after: str, group: str | None, *, as_json: bool
+    folders: tuple[Path, ...],
+    before: str,
+    after: str,
+    group: str | None,
+    spark: dict[str, Any],
+    *,
+    as_json: bool,
 ) -> None:
     """Print what differs between two past states: a line for each thing, as a path in the state.
 
     TIME is log time in UTC, as in 2026-01-31T08:15:00.250Z.
     """
     one, two = _place(before, "--from"), _place(after, "--to")
-    found = _run(lambda app: app.difference(folders, app.Cut(*one), app.Cut(*two), group=group))
+    found = _run(
+        lambda app: app.difference(
+            folders,
+            app.Cut(*one),
+            app.Cut(*two),
+            group=group,
+            spark=app.SparkOptions.given(**spark),
+        )
+    )
     if as_json:
         print_json({"from": found.before, "to": found.after, "differences": found.differing})
         return
@@ -256,10 +314,31 @@ def generate(out: Path, faults: str, *, as_json: bool, **options: Any) -> None: 
     generated_history.generate(out, faults, options, as_json=as_json)
 
 
+@replay.command()
+@click.option("--to", required=True, type=click.Path(path_type=Path), help="A folder for it.")
+@as_json
+def package(to: Path, *, as_json: bool) -> None:
+    """Pack what workers on other machines need, and tell the commands that use it.
+
+    Writes holdfast.zip, our packages, and holdfast_replay.py, a program for spark-submit. Needs no
+    Java.
+    """
+    made = _run(lambda app: app.package(to))
+    if as_json:
+        told = {key: each for key, each in made._asdict().items() if key not in _PATHS}
+        print_json({"packages": str(made.packages), "script": str(made.script), **told})
+        return
+    say(f"{made.packages} has {made.files} files, all of Holdfast that is Python")
+    say("other packages are compiled for a machine like the workers', so pack them on one, once:")
+    say_lines([f"    {line}" for line in made.environment])
+    say("then one of these; the folders must be there, under the same path, on every worker:")
+    say_lines([f"    {made.submit}", f"    {made.direct}"])
+
+
 def _run(use: Callable[[Any], Any], unable: int = FAILED) -> Any:  # noqa: ANN401 - holdfast.replay.app, unknown here
     """Use `holdfast.replay.app`; ends the command with one sentence if that is impossible.
 
-    `unable`: the exit code if the surroundings failed, and not what was given or found.
+    `unable`: the exit code if a file could not be read or written.
     """
     try:
         app = import_module("holdfast.replay.app")
@@ -271,7 +350,9 @@ def _run(use: Callable[[Any], Any], unable: int = FAILED) -> Any:  # noqa: ANN40
         return use(app)
     except (app.WrongUse, FileNotFoundError) as error:
         fail(str(error), USAGE)
-    except (OSError, app.CannotCheck, app.NoJava) as error:
+    except (app.CannotCheck, app.NoJava) as error:
+        fail(str(error), UNCHECKED)
+    except OSError as error:
         fail(str(error), unable)
     except ValueError as error:
         fail(str(error))

@@ -1,0 +1,144 @@
+"""Where Spark runs and with what: what a user may choose, checked before anything starts.
+
+Knows the forms of masters, addresses, memory and settings; starts nothing, asks no network.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.replay.findings import WrongUse
+
+LOCAL: Final = "local[*]"
+MEMORY: Final = "2g"
+CONNECT_SCHEME: Final = "sc://"
+STANDALONE_SCHEME: Final = "spark://"
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""The variable by which `spark-submit` tells a program of the JVM that it started for it."""
+
+PY_FILES: Final = "spark.submit.pyFiles"
+WORKER_PYTHON: Final = "spark.pyspark.python"
+
+_MASTER: Final = re.compile(
+    r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]"
+    r"|spark://[^/\s]+:\d+(,[^/\s]+:\d+)*|yarn|k8s://\S+"
+)
+_MEMORY: Final = re.compile(r"(\d{1,9})([mgt])b?", re.IGNORECASE)
+_MIB: Final = {"m": 1, "g": 1 << 10, "t": 1 << 20}
+_MEMORY_MIB_MIN: Final = 512  # Spark refuses to start with less than 450
+_ELSEWHERE: Final = {
+    "spark.master": "say --master",
+    "spark.remote": "say --remote",
+    "spark.driver.memory": "say --memory",
+    "spark.sql.session.timeZone": "log times are compared in UTC",
+    "spark.app.name": "it is how a run of Holdfast's is found",
+}
+"""Settings that are not free, and why or what to say instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Where Spark runs, and with what. Raises WrongUse for what cannot be meant."""
+
+    master: str = ""
+    """A Spark master, or the address of a Spark Connect server; "": here, or as submitted."""
+    conf: tuple[tuple[str, str], ...] = ()
+    """Settings of Spark's, beside and above those of ours."""
+    memory: str = ""
+    """Heap of the driver's JVM, as `2g`; "": the default."""
+
+    def __post_init__(self) -> None:
+        """Check each by itself, then what excludes what."""
+        if self.is_connect:
+            _check_address(self.master)
+        elif self.master:
+            _check_master(self.master)
+        for key, _ in self.conf:
+            _check_key(key)
+        if self.memory:
+            _check_memory(self.memory)
+        self._check_together()
+
+    @classmethod
+    def given(
+        cls, master: str | None, remote: str | None, conf: Iterable[str], memory: str | None
+    ) -> SparkOptions:
+        """Read what was given on a command line; None: nothing was."""
+        if master and remote:
+            raise WrongUse("--master and --remote both say where Spark runs. Give one of them")
+        if remote is not None and not remote.startswith(CONNECT_SCHEME):
+            raise WrongUse(f"--remote {remote!r} is no address of Spark Connect: sc://HOST:PORT")
+        if master is not None and master.startswith(CONNECT_SCHEME):
+            raise WrongUse(f"--master {master!r} is an address of Spark Connect: say --remote")
+        return cls(master or remote or "", tuple(map(_setting, conf)), memory or "")
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether a Spark Connect server does the work."""
+        return self.master.startswith(CONNECT_SCHEME)
+
+    @property
+    def is_submitted(self) -> bool:
+        """Whether `spark-submit` started this program, and has chosen a master."""
+        return not self.is_connect and SUBMITTED in os.environ
+
+    @property
+    def is_here(self) -> bool:
+        """Whether all workers are processes of this machine that this program starts."""
+        return not self.is_submitted and (self.master or LOCAL).startswith("local")
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return the settings that were given; of a key that was given twice, the last."""
+        return dict(self.conf)
+
+    def _check_together(self) -> None:
+        if self.memory and self.is_connect:
+            raise WrongUse("--memory is of a JVM that is started here; a server has its own")
+        if self.is_submitted and self.master:
+            raise WrongUse("spark-submit has chosen the master already: give --master to it alone")
+        if self.is_submitted and self.memory:
+            raise WrongUse("spark-submit has started the JVM: give it --driver-memory instead")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise WrongUse(f"--conf {text!r} is no setting: write KEY=VALUE")
+    return key.strip(), value
+
+
+def _check_key(key: str) -> None:
+    if key in _ELSEWHERE:
+        raise WrongUse(f"--conf {key} cannot be given: {_ELSEWHERE[key]}")
+    if not re.fullmatch(r"spark\.[\w.-]+", key):
+        raise WrongUse(f"--conf {key!r} is no setting of Spark's: their names begin with spark.")
+
+
+def _check_master(master: str) -> None:
+    if not _MASTER.fullmatch(master):
+        raise WrongUse(
+            f"--master {master!r} is no Spark master: write local[N], local-cluster[N,CORES,MIB], "
+            "spark://HOST:PORT, yarn or k8s://ADDRESS"
+        )
+
+
+def _check_address(address: str) -> None:
+    if not re.fullmatch(r"sc://[^/:;\s]+(:\d{1,5})?(/(;\S*)?)?", address):
+        raise WrongUse(f"--remote {address!r} is no address of Spark Connect: write sc://HOST:PORT")
+
+
+def _check_memory(memory: str) -> None:
+    found = _MEMORY.fullmatch(memory)
+    if found is None:
+        raise WrongUse(f"--memory {memory!r} is no amount: write 512m, 2g or 1t")
+    mib = int(found[1]) * _MIB[found[2].lower()]
+    if mib < _MEMORY_MIB_MIN:
+        raise WrongUse(f"--memory {memory} is too little for Spark: give it 512m or more")
+    here = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+    if mib > here:
+        raise WrongUse(f"--memory {memory} is more than this machine has, which is {here}m")

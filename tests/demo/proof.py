@@ -15,6 +15,7 @@ from demo import job
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.state_image import digest_of, restore
 from holdfast.storage.segments.seal import seal
+from holdfast.storage.segments.segments import FORMAT_VERSION
 from holdfast.storage.state.state_store import StateStore
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _read_one(cluster_id: str, node: Node) -> Left:
             f"{node.name} stopped without making its state durable; see its node.log"
         )
     end = Position(meta.index, _LAST_ORDINAL)
-    seal(node.data / STATE, node.data / TAIL, end, cluster_id, node.name)
+    seal(node.data / STATE, node.data / TAIL, end, cluster_id, node.name, FORMAT_VERSION)
     return Left(node.name, meta, digest_of(restore(contents)))
 
 

@@ -11,7 +11,7 @@ from holdfast.coordinator.model.levels import LEVEL_MAX
 from holdfast.replay import app
 from holdfast.replay.findings import Report
 from holdfast.storage.segments.segment_writer import write_segment
-from holdfast.storage.segments.segments import segments_in
+from holdfast.storage.segments.segments import FIRST_FORMAT, FORMAT_VERSION, segments_in
 from spark.consumer_logs import BORN, advanced, aimed, asked, raised, some, subscribed
 from spark.earlier_segments import BUILD_BEFORE_0_2, RELEASE_0_1_0, seal_again
 from spark.event_logs import EventLog, committed, formed, two_static_members
@@ -50,8 +50,9 @@ def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rep
     for part in (_release_0_1_0, _build_before_0_2, _now):
         part(log)
         ends.append(len(log.rows))
-    for begin, end in zip((0, *ends), ends, strict=False):
-        write_segment(folder / "segments", log.rows[begin:end], "c", "n1")
+    for begin, end, schema in zip((0, *ends), ends, SCHEMAS, strict=False):
+        number = FORMAT_VERSION if schema is None else FIRST_FORMAT
+        write_segment(folder / "segments", log.rows[begin:end], "c", "n1", format_version=number)
     for segment, schema in zip(segments_in(folder / "segments"), SCHEMAS, strict=True):
         if schema is not None:
             seal_again(segment, schema)

@@ -21,12 +21,13 @@ STORES = {
     "pyarrow": ["storage.segments", "replay"],
     "pysyncobj": ["raft.pysyncobj"],
     "re2": ["runtime.groups"],
+    "xxhash": ["storage.segments"],
 }
 """The rooms that alone know a package."""
 
 
 def check_stores(root: Path) -> list[str]:
-    """LMDB, Parquet, PySyncObj and RE2 are known in their rooms alone."""
+    """LMDB, Parquet, PySyncObj, RE2 and xxHash are known in their rooms alone."""
     return [
         f"{where(root, path, node)}: {module} imports {name}"
         for path in sources(root)

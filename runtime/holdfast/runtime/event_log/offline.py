@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.levels import LEVEL_MIN
 from holdfast.raft.core.proposals import unpack_command
 from holdfast.runtime.replica.snapshots import StateSnapshots
-from holdfast.runtime.replica.state_machine import StoredRecord
+from holdfast.runtime.replica.state_machine import StateMachine, StoredRecord
 from holdfast.storage.directory.check import JOURNAL_FOLDER, STATE_FOLDER
 from holdfast.storage.directory.stopped import held
 from holdfast.storage.errors import DirectoryRefused, Refusal
@@ -34,6 +35,8 @@ class Unsealed(NamedTuple):
     cluster_id: str
     node_id: str
     rows: list[Row]
+    level: int = LEVEL_MIN
+    """The level in force behind them."""
 
 
 def unsealed(directory: Path) -> Unsealed:
@@ -49,15 +52,16 @@ def unsealed(directory: Path) -> Unsealed:
         store = StateStore(directory / STATE_FOLDER, readonly=True)
         try:
             rows = list(rows_through(store, _EVERYTHING))
-            rows += [Row(s.record.position, s.content) for s in _replayed(store, image)]
+            machine = StateSnapshots(store, store.path).load()
+            rows += [Row(s.record.position, s.content) for s in _replayed(machine, image)]
         finally:
             store.close()
-        return Unsealed(image.identity.cluster_id, image.identity.node_id, rows)
+        identity, level = image.identity, machine.state.level
+        return Unsealed(identity.cluster_id, identity.node_id, rows, level)
 
 
-def _replayed(store: StateStore, image: JournalImage) -> Iterator[StoredRecord]:
+def _replayed(machine: StateMachine, image: JournalImage) -> Iterator[StoredRecord]:
     """Yield the records of committed entries that are in no snapshot, made as at a start."""
-    machine = StateSnapshots(store, store.path).load()
     for entry in image.entries:
         if machine.state.applied_index < entry.index <= image.commit_index:
             decided, payload = unpack_command(entry.payload) or (0, b"")

@@ -22,6 +22,7 @@ from holdfast.runtime.event_log.child import run_child
 from holdfast.runtime.event_log.rests import Rests
 from holdfast.storage.disk.priority import idle_disk
 from holdfast.storage.errors import StorageError, WriteOvertaken
+from holdfast.storage.segments.segments import format_at
 from holdfast.storage.state.state_store import StateStore
 
 logger = logging.getLogger(__name__)
@@ -51,13 +52,16 @@ class Sealing:
         place: SealingPlace,
         store: StateStore,
         make_durable: Callable[[], Awaitable[None]],
+        level: Callable[[], int],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`make_durable`: takes a snapshot of the applied state and waits for it.
 
-        `pause`: waits for so many seconds.
+        `level`: returns the level in force, by which peers can read what is sealed. `pause`: waits
+        for so many seconds.
         """
         self._place, self._store, self._make_durable = place, store, make_durable
+        self._level = level
         self._pause = pause
         self._wanted = Position(0, 0)
         self._task: asyncio.Task[None] | None = None
@@ -123,6 +127,7 @@ class Sealing:
             ended = await run_child(
                 *("holdfast.storage.segments.seal", str(place.state), str(place.segments)),
                 *(str(last.index), str(last.ordinal), place.cluster_id, place.node_id),
+                str(format_at(self._level())),
             )
         finally:
             await asyncio.to_thread(self._store.release_dead_readers)

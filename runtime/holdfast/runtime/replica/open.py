@@ -132,7 +132,10 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
     guard = DiskGuard(directory.path, boot_seconds, config.disk_reserve_bytes)
     replica = Replica(config.log.node_id, log.engine, machine, snapshots, clocks, guard.low)
     calls.tell_level(lambda: _level(replica.state))
-    sealing = Sealing(_sealing_place(config, directory), store, replica.snapshot)
+    sealing = Sealing(
+        *(_sealing_place(config, directory), store, replica.snapshot),
+        level=lambda: replica.state.level,
+    )
     replica.subscribe(on_applied=sealing.on_applied)
     history = History(
         *(snapshots.tail, store, directory.segments_path, lambda: replica.state.applied_index),

@@ -2,11 +2,11 @@
 
 As a program: `python -m holdfast.storage.segments.adopt`.
 
-Only the payloads of the segment are read. They are checked as `holdfast log verify` does: against
-the manifest's digests, and by the hash chains within the segment and to its neighbours here. Then
-the rows that this node lacks are written as a segment of its own, so that only verified payloads
-are taken over. A peer's bytes may crash a reader of Parquet: then the child dies, not the node
-(S22).
+No file is opened as Parquet before its bytes are those that the peer sealed, where its manifest
+tells. Then only the payloads are read, and checked as `holdfast log verify` does: against the
+manifest's digests, and by the hash chains within the segment and to its neighbours here. Then the
+rows that this node lacks are written as a segment of its own, so that only verified payloads are
+taken over. A peer's bytes may crash a reader of Parquet: then the child dies, not the node (S22).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.disk.files import remove_tree
+from holdfast.storage.segments.file_contents import other_contents
 from holdfast.storage.segments.log_check import check_node
 from holdfast.storage.segments.segment_reader import SegmentReader
 from holdfast.storage.segments.segments import Manifest, read_manifest, read_rows, segment_name
@@ -48,7 +49,8 @@ class SegmentFlawed(ValueError):
 def adopt(incoming: Path, segments: Path, gap: Gap, cluster_id: str, node_id: str) -> str:
     """Verify `incoming`, and write its rows after `gap.after` as a segment; return its name.
 
-    All rows to its end are written, even behind the gap: a log that begins within a segment has no
+    It is written in the format that it came in, which every node of the cluster can read. All rows
+    to its end are written, even behind the gap: a log that begins within a segment has no
     other record of where that segment ends. Returns "" if there are no rows.
 
     Raises SegmentFlawed with nothing written; OSError if the disk refuses.
@@ -56,6 +58,8 @@ def adopt(incoming: Path, segments: Path, gap: Gap, cluster_id: str, node_id: st
     theirs = read_manifest(incoming)
     if theirs.cluster_id != cluster_id:
         raise SegmentFlawed(incoming, f"it is of cluster {theirs.cluster_id!r}")
+    if other := next(other_contents(incoming, theirs), None):
+        raise SegmentFlawed(incoming, other)
     flaws = check_node(theirs.node_id, [*_neighbours(incoming, segments)], []).flaws
     if flaws:
         raise SegmentFlawed(incoming, str(flaws[0]))
@@ -64,7 +68,7 @@ def adopt(incoming: Path, segments: Path, gap: Gap, cluster_id: str, node_id: st
         return ""
     from holdfast.storage.segments.segment_writer import write_segment  # noqa: PLC0415 - loads Arrow
 
-    made = write_segment(segments, rows, cluster_id, node_id)
+    made = write_segment(segments, rows, cluster_id, node_id, format_version=theirs.format_version)
     _remove_contained(segments, made)
     return segment_name(rows[0].position, rows[-1].position)
 

@@ -1,8 +1,8 @@
 """Check the event logs of nodes, each by itself and against each other, without Spark.
 
-For each node: the digests of its segments, the hash chains, positions and counts without a gap (S3,
-S22). For several nodes: the same record at the same position. `holdfast.replay` checks what events
-mean. Knows segments and records; no LMDB, no Raft.
+For each node: the bytes of its segments' files, their digests, the hash chains, positions and
+counts without a gap (S3, S22). For several nodes: the same record at the same position.
+`holdfast.replay` checks what events mean. Knows segments and records; no LMDB, no Raft.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ from holdfast.storage.codec.event_codec import (
     decode_record,
     split_chain,
 )
+from holdfast.storage.segments.fast_hash import fast_hash
+from holdfast.storage.segments.file_contents import other_contents, other_counts
 from holdfast.storage.segments.segment_reader import boundary_in
 from holdfast.storage.segments.segments import (
+    FIRST_FORMAT,
+    Manifest,
     Row,
     block_digests,
     read_manifest,
@@ -125,21 +129,37 @@ def unreadable() -> tuple[type[Exception], ...]:
 
 
 def read_piece(node: str, segment: Path, flaws: list[Flaw]) -> list[Row]:
-    """Read the rows of a segment, and compare them with its manifest."""
+    """Read the rows of a segment, and compare its files and these rows with its manifest."""
+    said: list[str] = []
     try:
-        manifest, rows = read_manifest(segment), read_rows(segment)
-        blocks = block_digests((row.position, split_chain(row.content)[0]) for row in rows)
+        manifest = read_manifest(segment)
+        said += other_contents(segment, manifest)
+        rows = read_rows(segment)
+        said += _other_records(segment, manifest, rows)
     except unreadable() as error:
         text = f"segment {segment.name} cannot be read: {error}; fetch it from another node"
-        flaws.append(Flaw(node, None, text))
+        flaws += [*_flaws(node, segment, said), Flaw(node, None, text)]
         return []
     if len(rows) != manifest.count:
         text = f"segment {segment.name} has {len(rows)} records, its manifest {manifest.count}"
         flaws.append(Flaw(node, Position(*manifest.first), text))
-    for block in {*blocks} ^ {*manifest.blocks}:
-        text = f"segment {segment.name}: the digest of block {block.block} is not the manifest's"
-        flaws.append(Flaw(node, None, text))
+    flaws += _flaws(node, segment, said)
     return rows
+
+
+def _flaws(node: str, segment: Path, said: Sequence[str]) -> list[Flaw]:
+    return [Flaw(node, None, f"segment {segment.name}: {text}") for text in said]
+
+
+def _other_records(segment: Path, manifest: Manifest, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield in which blocks and files there are other records than the manifest says."""
+    pairs = [(row.position, split_chain(row.content)[0]) for row in rows]
+    blocks = {*block_digests(pairs)} ^ {*manifest.blocks}
+    if manifest.format_version > FIRST_FORMAT:
+        blocks |= {*block_digests(pairs, fast_hash)} ^ {*manifest.fast_blocks}
+    for number in sorted({block.block for block in blocks}):
+        yield f"the digest of block {number} is not the manifest's"
+    yield from other_counts(segment, manifest)
 
 
 class Chains:

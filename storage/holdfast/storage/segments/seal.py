@@ -33,10 +33,13 @@ def rows_through(store: StateStore, last: Position) -> Iterator[Row]:
         start = (batch[-1].index, batch[-1].ordinal + 1)
 
 
-def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: str) -> str:
+def seal(
+    state: Path, segments: Path, last: Position, cluster_id: str, node_id: str, format_version: int
+) -> str:
     """Seal the event log's records up to `last`; return the segment's name, "" for none.
 
-    Raises OSError and StorageError; an unfinished segment is invisible.
+    `format_version`: of the manifest, by the level in force. Raises OSError and StorageError; an
+    unfinished segment is invisible.
     """
     # After a crash while sealed records were being dropped, some are in a segment already.
     done = max((read_manifest(each).last for each in segments_in(segments)), default=(0, 0))
@@ -48,17 +51,23 @@ def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: 
             return ""
         from holdfast.storage.segments.segment_writer import write_segment  # noqa: PLC0415 - loads Arrow
 
-        made = write_segment(segments, chain([first], rows), cluster_id, node_id)
+        made = write_segment(
+            segments, chain([first], rows), cluster_id, node_id, format_version=format_version
+        )
     finally:
         store.close()
     return segment_name(Position(*made.first), Position(*made.last))
 
 
 def main(arguments: list[str]) -> int:
-    """Seal as a program: STATE SEGMENTS INDEX ORDINAL CLUSTER NODE; prints the segment's name."""
-    state, segments, index, ordinal, cluster_id, node_id = arguments
+    """Seal as a program; prints the segment's name.
+
+    The arguments are STATE SEGMENTS INDEX ORDINAL CLUSTER NODE FORMAT.
+    """
+    state, segments, index, ordinal, cluster_id, node_id, number = arguments
     last = Position(int(index), int(ordinal))
-    sys.stdout.write(seal(Path(state), Path(segments), last, cluster_id, node_id))
+    name = seal(Path(state), Path(segments), last, cluster_id, node_id, int(number))
+    sys.stdout.write(name)
     return 0
 
 

@@ -84,26 +84,31 @@ class SegmentReader:
 
     def _sorted(self, segment: Path) -> Any:  # noqa: ANN401 - pyarrow is published without types
         import pyarrow as pa  # noqa: PLC0415 - slow to load, and no start needs it
-        import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
         with self._lock:
             if self._opened is None or self._opened[0] != segment:
                 files = [segment / name for name in self._manifests[segment].files]
-                tables = [pq.ParquetFile(file).read(columns=_COLUMNS) for file in files]
+                tables = [_parquet(file).read(columns=_COLUMNS) for file in files]
                 whole = pa.concat_tables(tables)
                 order = [("idx", "ascending"), ("ordinal", "ascending")]
                 self._opened = (segment, whole.sort_by(order))
             return self._opened[1]
 
 
+def _parquet(path: Path) -> Any:  # noqa: ANN401 - pyarrow is published without types
+    """Open a data file; a page that is not what was sealed is refused where it has a checksum."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to load, and no start needs it
+
+    return pq.ParquetFile(path, page_checksum_verification=True)
+
+
 def _boundary(segment: Path, first: Position) -> Position | None:
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and no start needs it
-    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
     path = segment / CLUSTER_FILE
     if not path.exists():
         return just_before(first)
-    table = pq.ParquetFile(path).read(columns=["idx", "type", "payload"])
+    table = _parquet(path).read(columns=["idx", "type", "payload"])
     if ClusterFormed.__name__ in table.column("type").to_pylist():
         return None
     rows = table.filter(pc.field("type") == SegmentSealed.__name__).sort_by("idx")

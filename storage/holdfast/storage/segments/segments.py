@@ -2,27 +2,32 @@
 
 A segment is a folder `<first index>-<last index>` that holds one file per bucket of groups and a
 `manifest.json`, written last. Nodes compare digests over (position, payload), never bytes of files,
-so that library versions do not matter. The payload column is the truth; the typed
-columns beside it are for SQL. Pure functions over records and paths: no LMDB, no Raft, no Spark.
+so that library versions do not matter; what a manifest says of its files' bytes is of this node's.
+The payload column is the truth; the typed columns beside it are for SQL. Pure functions over
+records and paths: no LMDB, no Raft, no Spark.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from holdfast.coordinator.model.consumer_events import GroupConverted, MemberSubscribed
 from holdfast.coordinator.model.events import Event, Record
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.levels import SEALED_SUMS
 from holdfast.storage.codec.event_codec import append_chain
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""The newest format of manifests, and so the one that is written once the level allows it."""
+FIRST_FORMAT: Final = 1
+"""That of 0.1.0: it tells nothing of files but their names. Also its reader knows no other."""
 BUCKETS: Final = 16
 """A group's records share a bucket: crc32(group id) mod BUCKETS; a fold needs no shuffle."""
 
@@ -30,6 +35,8 @@ BLOCK_INDEXES: Final = 10_000
 """Entry indexes that one digest covers; a difference is narrowed down to its block."""
 
 MANIFEST: Final = "manifest.json"
+_SINCE_2: Final = frozenset({"contents", "fast_blocks", "event_schema", "writer"})
+"""The fields that format 2 has, and format 1 has not."""
 _HALF: Final = 1 << 32
 
 
@@ -59,8 +66,22 @@ class BlockDigest:
 
 
 @dataclass(frozen=True, slots=True)
+class FileContent:
+    """The bytes of one data file, as this node sealed them."""
+
+    file: str
+    size: int
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
-    """The content of a segment, which every verification reads first."""
+    """The content of a segment, which every verification reads first.
+
+    What has a default is not in format 1. Of it, `fast_blocks` and `event_schema` depend on the
+    records alone, as `blocks` do, and are equal on all nodes; the rest tells of this node's files.
+    """
 
     format_version: int
     cluster_id: str
@@ -70,6 +91,23 @@ class Manifest:
     count: int
     files: tuple[str, ...]
     blocks: tuple[BlockDigest, ...]
+    contents: tuple[FileContent, ...] = ()
+    """One for each of `files`, in their order."""
+    fast_blocks: tuple[BlockDigest, ...] = ()
+    """As `blocks`, of the hashes that a JVM computes (`fast_hash`)."""
+    event_schema: int = 0
+    """The newest schema version of its records: who reads that reads them all."""
+    writer: str = ""
+    """The product that wrote it, and its version; for people."""
+
+
+def format_at(level: int) -> int:
+    """Return the format to seal in at a level in force: a node that fetches has to read it.
+
+    Nodes of 0.1.0 refuse a manifest with another number, and one with a field that they do not
+    know, and run at level 1 alone.
+    """
+    return FORMAT_VERSION if level >= SEALED_SUMS else FIRST_FORMAT
 
 
 def record_hash(position: Position, payload: bytes) -> int:
@@ -78,16 +116,21 @@ def record_hash(position: Position, payload: bytes) -> int:
     return int.from_bytes(sha256(place + payload).digest()[:8], "big")
 
 
+Hash: TypeAlias = Callable[[Position, bytes], int]
+
+
 class BlockSums:
     """The digests of records that are added one by one, in any order."""
 
-    def __init__(self) -> None:
+    def __init__(self, hashed: Hash = record_hash) -> None:
+        """`hashed`: makes the hash of a record, of 64 bits."""
+        self._hashed = hashed
         self._sums: dict[int, list[int]] = {}
 
     def add(self, position: Position, payload: bytes) -> None:
         """Add a record to the sum of its block."""
         total = self._sums.setdefault(position.index // BLOCK_INDEXES, [0, 0, 0])
-        value = record_hash(position, payload)
+        value = self._hashed(position, payload)
         total[0] += 1
         total[1] += value % _HALF
         total[2] += value // _HALF
@@ -97,9 +140,11 @@ class BlockSums:
         return tuple(BlockDigest(block, *self._sums[block]) for block in sorted(self._sums))
 
 
-def block_digests(rows: Iterable[tuple[Position, bytes]]) -> tuple[BlockDigest, ...]:
+def block_digests(
+    rows: Iterable[tuple[Position, bytes]], hashed: Hash = record_hash
+) -> tuple[BlockDigest, ...]:
     """Compute the digests of (position, payload) pairs, one per block, in order of blocks."""
-    sums = BlockSums()
+    sums = BlockSums(hashed)
     for position, payload in rows:
         sums.add(position, payload)
     return sums.digests()
@@ -130,23 +175,44 @@ def parse_manifest(content: bytes, name: str) -> Manifest:
     try:
         raw = json.loads(content)
         version = raw["format_version"]
-        if version == FORMAT_VERSION:
+        if version == FIRST_FORMAT:
             return _manifest_of(raw)
+        if version == FORMAT_VERSION:
+            return _manifest_of_2(raw)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
             f"{name} has a damaged manifest ({error!r}): restore the segment from another node"
         ) from error
     raise OtherFormat(
-        f"{name} has format version {version}, this version reads {FORMAT_VERSION}: read it "
+        f"{name} has format version {version}, this version reads up to {FORMAT_VERSION}: read it "
         "with the version that wrote it, or upgrade"
     )
 
 
-def _manifest_of(raw: dict[str, Any]) -> Manifest:
+def plain_manifest(manifest: Manifest) -> dict[str, Any]:
+    """Return what is stored of a manifest: in format 1 exactly the fields that it has."""
+    plain = asdict(manifest)
+    if manifest.format_version == FIRST_FORMAT:
+        return {name: value for name, value in plain.items() if name not in _SINCE_2}
+    return plain
+
+
+def _manifest_of(raw: dict[str, Any], more: frozenset[str] = frozenset()) -> Manifest:
+    if found := (_SINCE_2 & raw.keys()) ^ more:
+        raise ValueError(f"format {raw['format_version']} and {', '.join(sorted(found))}")
     raw["blocks"] = tuple(BlockDigest(**block) for block in raw["blocks"])
     raw["files"] = tuple(raw["files"])
     raw["first"], raw["last"] = Position(*raw["first"]), Position(*raw["last"])
     return Manifest(**raw)
+
+
+def _manifest_of_2(raw: dict[str, Any]) -> Manifest:
+    raw["contents"] = tuple(FileContent(**content) for content in raw["contents"])
+    raw["fast_blocks"] = tuple(BlockDigest(**block) for block in raw["fast_blocks"])
+    manifest = _manifest_of(raw, _SINCE_2)
+    if tuple(content.file for content in manifest.contents) != manifest.files:
+        raise ValueError("it does not tell the content of the files that it names")
+    return manifest
 
 
 def segments_in(parent: Path) -> list[Path]:
@@ -160,7 +226,8 @@ def read_rows(segment: Path) -> list[Row]:
     """Read all rows of a segment in the order of the log, with chain hashes."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - slow to load, and no start needs it
 
-    tables = [pq.read_table(segment / name) for name in read_manifest(segment).files]
+    files = [segment / name for name in read_manifest(segment).files]
+    tables = [pq.read_table(file, page_checksum_verification=True) for file in files]
     columns = ("idx", "ordinal", "payload", "chain")
     found = [
         (Position(row["idx"], row["ordinal"]), row["payload"], row["chain"])

@@ -26,7 +26,15 @@ from holdfast.storage.codec.event_codec import (
 )
 from holdfast.storage.segments.adopt import EXIT_FLAWED, Gap
 from holdfast.storage.segments.segment_writer import write_segment
-from holdfast.storage.segments.segments import MANIFEST, Row, read_manifest, segments_in
+from holdfast.storage.segments.segments import (
+    FIRST_FORMAT,
+    FORMAT_VERSION,
+    MANIFEST,
+    Row,
+    read_manifest,
+    read_rows,
+    segments_in,
+)
 from unit.runtime.event_log.fetching_node import (
     BOUNDARIES,
     LAST,
@@ -139,6 +147,24 @@ def damage_a_digest(folder: Path) -> None:
     (folder / MANIFEST).write_text(text.replace(low, str(int(low) ^ 1)))
 
 
+def pack_a_file_again(folder: Path) -> None:
+    """The records that were sealed, in other bytes: the manifest's SHA-256 alone tells."""
+    file = next(folder.glob("bucket-*.parquet"))
+    pq.write_table(pq.ParquetFile(file).read(), file, compression="gzip")
+
+
+def seal_as_0_1_0(folder: Path) -> None:
+    """A peer of level 1: its manifest tells nothing of its files' bytes."""
+    rows = read_rows(folder)
+    rmtree(folder)
+    write_segment(folder.parent, rows, "c", "n2", format_version=FIRST_FORMAT)
+
+
+def damage_a_file_of_0_1_0(folder: Path) -> None:
+    seal_as_0_1_0(folder)
+    damage_a_file(folder)
+
+
 def another_log(folder: Path) -> None:
     """Sound in itself, but its chain does not lead to what is held here."""
     rmtree(folder)
@@ -151,7 +177,10 @@ def another_log(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("node", "in_a_child")
-@pytest.mark.parametrize("damage", [damage_a_file, damage_a_digest, another_log])
+@pytest.mark.parametrize(
+    "damage",
+    [damage_a_file, damage_a_digest, another_log, damage_a_file_of_0_1_0, pack_a_file_again],
+)
 def test_s22_what_is_not_intact_is_not_taken_over(
     node: Node, sealed: Path, tmp_path: Path, damage: object
 ) -> None:
@@ -170,6 +199,22 @@ def test_s22_what_is_not_intact_is_not_taken_over(
     node.sources["n3"] = SegmentSource(sealed)
     assert node.fetch().missing == ()
     assert node.indexes() == list(range(1, LAST + 1))
+
+
+@pytest.mark.usefixtures("node")
+def test_a_segment_is_taken_over_in_the_format_that_it_came_in(
+    node: Node, sealed: Path, tmp_path: Path
+) -> None:
+    """While the cluster has nodes of 0.1.0, these read what was taken over from them (ADR 59)."""
+    copytree(sealed, tmp_path / "old" / "segments")
+    for path in segments_in(tmp_path / "old" / "segments")[:2]:
+        seal_as_0_1_0(path)
+    node.sources = {"n2": SegmentSource(tmp_path / "old" / "segments")}
+
+    assert node.fetch().missing == ()
+
+    taken = [read_manifest(path).format_version for path in segments_in(node.segments)]
+    assert taken == [FIRST_FORMAT, FIRST_FORMAT, FORMAT_VERSION]
 
 
 def flawed_middle(sealed: Path, path: Path) -> SegmentSource:

@@ -12,11 +12,12 @@ from harness.plain_child import run_plain_child
 from harness.poll import until_async
 from holdfast.coordinator.model.events import Cause, Record, SegmentSealed
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
 from holdfast.raft.api import DiskLow
 from holdfast.runtime.event_log.seal import TURN_SECONDS_AN_EVENT, Sealing, SealingPlace
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 from holdfast.storage.disk.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
-from holdfast.storage.segments.segments import read_rows, segments_in
+from holdfast.storage.segments.segments import read_manifest, read_rows, segments_in
 from holdfast.storage.state.rules import StateMeta
 from holdfast.storage.state.state_install import install_from
 from holdfast.storage.state.state_store import EventRecord, StateStore, read_chunks
@@ -43,7 +44,8 @@ class Node:
         self.paused: list[float] = []
         self.turn = asyncio.Event()
         place = SealingPlace(path / "state", path / "segments", "c", "n1", turn)
-        self.sealing = Sealing(place, self.store, self.make_durable, self.pause)
+        self.level = LEVEL_MAX
+        self.sealing = Sealing(place, self.store, self.make_durable, lambda: self.level, self.pause)
 
     async def pause(self, seconds: float) -> None:
         self.paused.append(seconds)
@@ -86,6 +88,25 @@ def test_s22_a_boundary_seals_what_lies_before_it_and_drops_it_from_the_log(node
 
     assert node.sealed() == [list(range(1, 9)), list(range(9, 21))]
     assert node.store.events((0, 0), 100) == []
+
+
+@pytest.mark.usefixtures("plain_child")
+@pytest.mark.parametrize(("level", "number"), [(LEVEL_MIN, 1), (LEVEL_MAX, 2)])
+def test_what_is_sealed_is_readable_by_every_node_that_the_level_allows(
+    level: int, number: int, node: Node
+) -> None:
+    """Nodes of 0.1.0, which run at level 1, refuse manifests of format 2 (ADR 26, 56)."""
+    node.level = level
+
+    async def story() -> None:
+        node.evolve(1, 5)
+        node.sealing.on_applied([boundary(6, Position(5, 0))], 6)
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    (segment,) = segments_in(node.path / "segments")
+    assert read_manifest(segment).format_version == number
 
 
 @pytest.mark.usefixtures("plain_child")
@@ -184,7 +205,9 @@ def test_a_stop_waits_for_no_turn_and_the_next_start_seals(tmp_path: Path) -> No
     assert node.sealed() == []
 
     node.turn.set()
-    node.sealing = Sealing(node.sealing._place, node.store, node.make_durable, node.pause)
+    node.sealing = Sealing(
+        node.sealing._place, node.store, node.make_durable, lambda: node.level, node.pause
+    )
 
     async def again() -> None:
         node.sealing.start(Position(5, 0))

@@ -11,6 +11,7 @@ import pytest
 from holdfast.coordinator.model.events import Cause, GroupCreated, MembersLeft, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
+from holdfast.storage.segments.fast_hash import fast_hash
 from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import (
     BLOCK_INDEXES,
@@ -69,6 +70,21 @@ def test_a_digest_is_per_block_so_that_a_difference_is_found_where_it_is() -> No
 def test_the_record_hash_is_the_head_of_a_sha256_over_place_and_payload() -> None:
     """Spark computes the same with `sha2`; the value is sha256sum's, not this code's."""
     assert record_hash(Position(1, 0), b"a") == 0xFE78B99338989003
+
+
+@pytest.mark.parametrize(
+    ("place", "payload", "told"),
+    [
+        (Position(1, 0), b"a", 0x1DCE3B55149E0A74),
+        (Position(123_456_789_012, 7), b"", 0x3025FA06D8467269),
+        (Position(3, 1), b"0123456789" * 10, 0x3CB921560507203E),
+    ],
+)
+def test_the_fast_hash_is_what_spark_makes_of_place_and_payload(
+    place: Position, payload: bytes, told: int
+) -> None:
+    """The values are those of Spark's SQL: `hex(xxhash64(idx, ordinal, payload))`."""
+    assert fast_hash(place, payload) == told
 
 
 def test_an_unfinished_segment_is_not_there_and_is_written_anew(tmp_path: Path) -> None:

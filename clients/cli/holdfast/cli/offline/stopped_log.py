@@ -19,7 +19,7 @@ from holdfast.storage.errors import StorageError
 from holdfast.storage.segments.held_log import held_log
 from holdfast.storage.segments.log_check import NodeLog, check_node, compare
 from holdfast.storage.segments.segment_writer import write_segment
-from holdfast.storage.segments.segments import segment_name, segments_in
+from holdfast.storage.segments.segments import format_at, segment_name, segments_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,10 @@ def export(node_dir: Path, out: Path) -> None:
         say("nothing to export: every record is in a sealed segment")
         return
     try:
-        write_segment(out, found.rows, found.cluster_id, found.node_id)
+        write_segment(
+            *(out, found.rows, found.cluster_id, found.node_id),
+            format_version=format_at(found.level),
+        )
     except OSError as error:
         fail(f"cannot write to {out}: {error.strerror or error}")
     first, last = found.rows[0].position, found.rows[-1].position

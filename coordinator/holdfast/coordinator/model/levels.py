@@ -57,7 +57,7 @@ NODE_CHANGES: Final = 2
 """From this level on the log may say which nodes the cluster has (S25, docs/adr/0034)."""
 
 SEALED_SUMS: Final = 2
-"""From this level on the manifest of a sealed segment tells the sums of its files (docs/adr/0056).
+"""From this level on the manifest of a sealed segment tells the sums of its files (docs/adr/0059).
 """
 
 SINCE: Final[Mapping[type, int]] = {

@@ -36,6 +36,7 @@ STRAY: Final = "extra"
 PEER: Final = "fetch the segment from a peer"
 
 _SEGMENT: Final = re.compile(r"\d{20}-\d{20}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _INDEX_MAX: Final = (1 << 63) - 1
 _ORDINAL_MAX: Final = (1 << 31) - 1
 _SUM_MAX: Final = (1 << 63) - 1
@@ -146,10 +147,23 @@ def _mistyped(manifest: Manifest) -> Iterator[str]:
         index, ordinal = getattr(manifest, name)
         if not (_whole(index, _INDEX_MAX) and _whole(ordinal, _ORDINAL_MAX)):
             yield f"{name} is {_shown([index, ordinal])}"
-    for block in manifest.blocks:
+    for block in (*manifest.blocks, *manifest.fast_blocks):
         values = (block.block, block.count, block.low, block.high)
         if not all(_whole(value, _SUM_MAX) for value in values):
             yield f"a block is {_shown(values)}"
+    yield from _mistyped_contents(manifest)
+
+
+def _mistyped_contents(manifest: Manifest) -> Iterator[str]:
+    for each in manifest.contents:
+        if not (_whole(each.size, _SUM_MAX) and _whole(each.rows, _SUM_MAX)):
+            yield f"a file has {_shown(each.size)} bytes and {_shown(each.rows)} records"
+        if not _is_sha256(each.sha256):
+            yield f"the SHA-256 of a file is {_shown(each.sha256)}"
+
+
+def _is_sha256(value: object) -> bool:
+    return isinstance(value, str) and _SHA256.fullmatch(value) is not None
 
 
 def _whole(value: object, most: int) -> bool:
@@ -181,6 +195,9 @@ def _untrue(path: Path, manifest: Manifest) -> Iterator[str]:
     total = sum(block.count for block in manifest.blocks)
     if total != manifest.count:
         yield f"the manifest tells {manifest.count} records, and {total} in its blocks"
+    fast = [(block.block, block.count) for block in manifest.fast_blocks]
+    if manifest.contents and fast != [(block.block, block.count) for block in manifest.blocks]:
+        yield "the manifest tells other blocks in its fast sums"
     for extra in sorted(set(_present(path)) - set(manifest.files)):
         yield f"the manifest does not name {extra}, which is there"
 

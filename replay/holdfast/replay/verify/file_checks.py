@@ -33,6 +33,7 @@ from holdfast.replay.read.node_logs import (
     sources_by_segment,
 )
 from holdfast.replay.spark.tasks import Task
+from holdfast.replay.verify.sealed_bytes import other_files
 
 Sums: TypeAlias = Mapping[str, str]
 """SHA-256 of each file's bytes, by its path. A file that cannot be read has a sum of its own."""
@@ -79,6 +80,8 @@ def check_forms(run: Run, logs: Sequence[NodeLog]) -> Files:
         for path in segment.files
         for finding in found.get(firsts[_content(path, sums)].path, ())
     ]
+    there = {path: (sums[path], _size(path), each.records) for path, each in held.items() if each}
+    findings += other_files(logs, there, {each.file for each in findings})
     corroborated = Counter(r for log in logs for r in {s.ends for s in log.segments})
     usable = []
     for log in logs:

@@ -21,6 +21,8 @@ from holdfast.storage.segments.segments import BLOCK_INDEXES, BlockDigest
 FINDINGS_MAX: Final = 100
 """Most positions that are listed one by one: if there are more, something larger has happened."""
 
+_NOTHING: Final = (0, 0, 0)
+
 
 class Sum(NamedTuple):
     """The sums over one block of one segment of one node: number, low halves, high halves."""
@@ -30,6 +32,7 @@ class Sum(NamedTuple):
     block: int
     stored: tuple[int, int, int]  # over all stored records
     common: tuple[int, int, int]  # over the records that can be compared between nodes
+    fast: tuple[int, int, int]  # as `stored`, of the hashes that manifests have since format 2
 
 
 class Comparable(NamedTuple):
@@ -53,12 +56,18 @@ class Place(NamedTuple):
 def against_manifests(logs: Sequence[NodeLog], sums: Sequence[Sum]) -> list[Finding]:
     """Find blocks whose records differ from the node's own manifest."""
     found = {(s.node, s.segment, s.block): s.stored for s in sums}
+    fast = {(s.node, s.segment, s.block): s.fast for s in sums}
     findings = []
     for log in logs:
         for segment in log.segments:
+            told = {block.block: block for block in segment.manifest.fast_blocks}
             for promised in segment.manifest.blocks:
-                counted = found.pop((log.node, segment.key, promised.block), (0, 0, 0))
-                findings += _manifest_finding(log.node, segment.key, promised, counted)
+                at = (log.node, segment.key, promised.block)
+                differing = _manifest_finding(*at[:2], promised, found.pop(at, _NOTHING))
+                other = told.get(promised.block)
+                if not differing and other is not None:
+                    differing = _manifest_finding(*at[:2], other, fast.get(at, _NOTHING))
+                findings += differing
     findings += [
         Finding("manifest", node, "", None, f"{segment} has block {block}, which nobody promised")
         for node, segment, block in found

@@ -1,12 +1,13 @@
 """Reads the files of nodes with Spark, for `node_comparison`: tasks in workers, hashes in the JVM.
 
-Says the rule of `segments.segments.record_hash` again, in SQL. Knows rows, not which are right.
+Says the rules of `segments.segments.record_hash` and `segments.fast_hash` again, in SQL. Knows rows, not which are right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -18,6 +19,8 @@ from holdfast.replay.spark.log_tables import stored_rows, up_to, within
 from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.verify.hashes import FINDINGS_MAX, Comparable, Place, Sum
 from holdfast.storage.segments.segments import BLOCK_INDEXES
+
+_LOW_HALF: Final = (1 << 32) - 1
 
 
 class SparkReader:
@@ -41,10 +44,11 @@ class SparkReader:
         high = f.conv(f.substring(value, 1, 8), 16, 10).cast("bigint")
         low = f.conv(f.substring(value, 9, 8), 16, 10).cast("bigint")
         shared, hashed_as = comparable.alias("common"), hash_column().alias("hash")
+        fast = fast_hash_column().alias("fast")
         stored = _all_rows(self._spark, logs)
-        hashed = stored.select("node", "segment", _block(), shared, hashed_as)
+        hashed = stored.select("node", "segment", _block(), shared, hashed_as, fast)
         parts = hashed.select(
-            "node", "segment", "block", "common", low.alias("lo"), high.alias("hi")
+            "node", "segment", "block", "common", "fast", low.alias("lo"), high.alias("hi")
         )
         zero = f.lit(0)
         sums = parts.groupBy("node", "segment", "block").agg(
@@ -54,9 +58,14 @@ class SparkReader:
             f.sum(f.when(f.col("common"), 1).otherwise(zero)).alias("cn"),
             f.sum(f.when(f.col("common"), f.col("lo")).otherwise(zero)).alias("clo"),
             f.sum(f.when(f.col("common"), f.col("hi")).otherwise(zero)).alias("chi"),
+            f.sum(f.col("fast").bitwiseAND(_LOW_HALF)).alias("flo"),
+            f.sum(f.shiftrightunsigned("fast", 32)).alias("fhi"),
         )
         return [
-            Sum(r.node, r.segment, r.block, (r.n, r.lo, r.hi), (r.cn, r.clo, r.chi))
+            Sum(
+                *(r.node, r.segment, r.block, (r.n, r.lo, r.hi), (r.cn, r.clo, r.chi)),
+                fast=(r.n, r.flo, r.fhi),
+            )
             for r in sums.collect()
         ]
 
@@ -83,6 +92,11 @@ def hash_column() -> Column:
     index = f.unhex(f.lpad(f.hex("idx"), 16, "0"))
     ordinal = f.unhex(f.lpad(f.hex(f.col("ordinal").cast("bigint")), 8, "0"))
     return f.sha2(f.concat(index, ordinal, f.col("payload")), 256)
+
+
+def fast_hash_column() -> Column:
+    """Compute the hash of position and payload that Spark has built in (`segments.fast_hash`)."""
+    return f.xxhash64("idx", "ordinal", "payload")
 
 
 def _condition(common: Comparable) -> Column:

@@ -1,4 +1,4 @@
-"""The hash of a record that a JVM computes without Python: Spark's own `xxhash64` (docs/adr/0056).
+"""The hash of a record that a JVM computes without Python: Spark's own `xxhash64` (docs/adr/0059).
 
 It is `xxhash64(idx, ordinal, payload)` of SQL over a segment's columns: each value is hashed with
 the hash of the one before it as its seed. It finds accidents, not an attacker; the sums over

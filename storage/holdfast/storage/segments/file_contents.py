@@ -1,4 +1,4 @@
-"""What a manifest of format 2 says of each data file: size, rows and SHA-256 (docs/adr/0056).
+"""What a manifest of format 2 says of each data file: size, rows and SHA-256 (docs/adr/0059).
 
 A check of them reads bytes alone, so it names a file that is not what was sealed before anything
 in it is trusted to a reader of Parquet. Knows one folder and its manifest; no record.

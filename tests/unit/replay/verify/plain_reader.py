@@ -14,6 +14,7 @@ from holdfast.replay.read.log_rows import RESULT_ARROW, ResultRow
 from holdfast.replay.read.node_logs import NodeLog
 from holdfast.replay.spark.tasks import Task, in_batches
 from holdfast.replay.verify.hashes import FINDINGS_MAX, Comparable, Place, Sum
+from holdfast.storage.segments.fast_hash import fast_hash
 from holdfast.storage.segments.segments import BLOCK_INDEXES
 
 
@@ -26,11 +27,17 @@ class Stored(NamedTuple):
     group: str
     hash: str
     common: bool  # whether it can be compared between nodes
+    fast: int  # what manifests have since format 2
 
     @property
     def halves(self) -> tuple[int, int, int]:
         """One record, and the lower and upper 32 bits of the head of its hash."""
         return 1, int(self.hash[8:16], 16), int(self.hash[:8], 16)
+
+    @property
+    def fast_halves(self) -> tuple[int, int, int]:
+        """The same, of its fast hash."""
+        return 1, self.fast & 0xFFFFFFFF, self.fast >> 32
 
 
 class PlainReader:
@@ -47,13 +54,14 @@ class PlainReader:
 
     def block_sums(self, logs: Sequence[NodeLog], common: Comparable) -> list[Sum]:
         sums: dict[tuple[str, str, int], list[list[int]]] = defaultdict(
-            lambda: [[0, 0, 0], [0, 0, 0]]
+            lambda: [[0, 0, 0], [0, 0, 0], [0, 0, 0]]
         )
         for record in stored(logs, common):
             block = record.position.index // BLOCK_INDEXES
-            own, shared = sums[record.node, record.segment, block]
+            own, shared, fast = sums[record.node, record.segment, block]
             for total in [own, shared] if record.common else [own]:
                 total[:] = map(sum, zip(total, record.halves, strict=True))
+            fast[:] = map(sum, zip(fast, record.fast_halves, strict=True))
         return [Sum(*key, *map(tuple, totals)) for key, totals in sums.items()]  # type: ignore[arg-type]  # three each
 
     def differing_places(
@@ -90,4 +98,5 @@ def stored(logs: Sequence[NodeLog], common: Comparable) -> Iterator[Stored]:
                     shared = max(segment.after, common.after) < place <= common.last and not any(
                         r.first <= place <= r.last for r in common.lacking
                     )
-                    yield Stored(log.node, segment.key, place, row["grp"], digest, shared)
+                    fast = fast_hash(place, row["payload"])
+                    yield Stored(log.node, segment.key, place, row["grp"], digest, shared, fast)

@@ -1,0 +1,100 @@
+"""A replay compares files and fast sums with what manifests of format 2 say of them (S22)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from holdfast.replay.read.node_logs import NodeLog, node_logs
+from holdfast.replay.spark.log_tables import stored_rows
+from holdfast.replay.verify.hashes import fast_hash_column
+from holdfast.replay.verify.verification import Verification
+from holdfast.storage.codec.event_codec import split_chain
+from holdfast.storage.segments.fast_hash import fast_hash
+from spark.archive_damage import (
+    FILE,
+    LOG,
+    Change,
+    data,
+    on_manifest,
+    sound_nodes,
+)
+
+SIGNED = 1 << 64
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parent = tmp_path_factory.mktemp("sealed")
+    sound_nodes(parent)
+    return parent
+
+
+@pytest.fixture
+def nodes(sound: Path, tmp_path: Path) -> list[Path]:
+    shutil.copytree(sound, tmp_path / "nodes")
+    return [tmp_path / "nodes" / name for name in ("n1", "n2", "n3")]
+
+
+def packed_again(node: Path) -> None:
+    """All rows as they were, in other bytes."""
+    pq.write_table(pq.ParquetFile(data(node)).read(), data(node), compression="gzip")
+
+
+def of_file(field: str, value: object) -> Change:
+    return on_manifest(
+        lambda raw: next(c for c in raw["contents"] if c["file"] == FILE).update({field: value})
+    )
+
+
+KINDS: list[tuple[Change, str, str]] = [
+    (packed_again, "bytes", FILE),
+    (of_file("sha256", "0" * 64), "bytes", FILE),
+    (of_file("size", 7), "bytes", FILE),
+    (of_file("rows", 7), "manifest", "manifest.json"),
+    (of_file("sha256", "none"), "manifest", "manifest.json"),
+    (of_file("size", -1), "manifest", "manifest.json"),
+    (on_manifest(lambda raw: raw["fast_blocks"][0].update(low=1)), "manifest", ""),
+    (on_manifest(lambda raw: raw["fast_blocks"].clear()), "manifest", "manifest.json"),
+    (on_manifest(lambda raw: raw["contents"].pop()), "unreadable", "manifest.json"),
+]
+
+
+@pytest.mark.parametrize(("change", "kind", "file"), KINDS)
+def test_what_is_not_as_the_manifest_says_is_named(
+    change: Change, kind: str, file: str, nodes: list[Path], spark: SparkSession
+) -> None:
+    """On one node of three; no sound one is accused."""
+    change(nodes[2])
+    verification = Verification(spark, node_logs(nodes))
+
+    verification.compare_nodes()
+
+    found = verification.findings
+    assert {each.node for each in found} == {"n3"}, found
+    assert any(each.kind == kind and each.file.endswith(file) for each in found), found
+
+
+def test_sound_nodes_have_no_finding(nodes: list[Path], spark: SparkSession) -> None:
+    verification = Verification(spark, node_logs(nodes))
+
+    verification.compare_nodes()
+
+    assert verification.findings == []
+
+
+def test_the_hash_of_sql_is_that_of_the_writer(nodes: list[Path], spark: SparkSession) -> None:
+    """Two implementations: Spark's in the JVM, and xxHash in the node."""
+    log: NodeLog = node_logs(nodes)[0]
+    table = stored_rows(spark, log).select("idx", "ordinal", fast_hash_column().alias("hash"))
+
+    found = {(row.idx, row.ordinal): row.hash % SIGNED for row in table.collect()}
+
+    assert found == {
+        tuple(row.position): fast_hash(row.position, split_chain(row.content)[0])
+        for row in LOG.rows
+    }

@@ -72,6 +72,18 @@ def setting(**values: object) -> Change:
     return on_manifest(lambda raw: raw.update(values))
 
 
+def listing(change: Callable[[list[Any]], list[Any]]) -> Change:
+    """Have a manifest name other files, wherever it names them."""
+
+    def change_both(raw: dict[str, Any]) -> None:
+        told = {each["file"]: each for each in raw["contents"]}
+        raw["files"] = change(raw["files"])
+        some = next(iter(told.values()))
+        raw["contents"] = [{**told.get(name, some), "file": name} for name in raw["files"]]
+
+    return on_manifest(change_both)
+
+
 def on_block(**values: int) -> Change:
     return on_manifest(lambda raw: raw["blocks"][0].update(values))
 

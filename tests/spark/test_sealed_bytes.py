@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from holdfast.replay.read.node_logs import NodeLog, node_logs
 from holdfast.replay.spark.log_tables import stored_rows
-from holdfast.replay.verify.hashes import fast_hash_column
-from holdfast.replay.verify.verification import Verification
+from holdfast.replay.verify.node_comparison import NodeComparison
+from holdfast.replay.verify.spark_reader import SparkReader, fast_hash_column
 from holdfast.storage.codec.event_codec import split_chain
 from holdfast.storage.segments.fast_hash import fast_hash
 from spark.archive_damage import (
@@ -23,6 +23,7 @@ from spark.archive_damage import (
     on_manifest,
     sound_nodes,
 )
+from unit.replay.verify.plain_reader import PlainReader
 
 SIGNED = 1 << 64
 
@@ -66,25 +67,26 @@ KINDS: list[tuple[Change, str, str]] = [
 
 @pytest.mark.parametrize(("change", "kind", "file"), KINDS)
 def test_what_is_not_as_the_manifest_says_is_named(
-    change: Change, kind: str, file: str, nodes: list[Path], spark: SparkSession
+    change: Change, kind: str, file: str, nodes: list[Path]
 ) -> None:
     """On one node of three; no sound one is accused."""
     change(nodes[2])
-    verification = Verification(spark, node_logs(nodes))
+    comparison = NodeComparison(PlainReader(), node_logs(nodes))
 
-    verification.compare_nodes()
+    comparison.run()
 
-    found = verification.findings
+    found = comparison.findings
     assert {each.node for each in found} == {"n3"}, found
     assert any(each.kind == kind and each.file.endswith(file) for each in found), found
 
 
 def test_sound_nodes_have_no_finding(nodes: list[Path], spark: SparkSession) -> None:
-    verification = Verification(spark, node_logs(nodes))
+    """Spark's sums are those of the manifests, in both functions."""
+    comparison = NodeComparison(SparkReader(spark), node_logs(nodes))
 
-    verification.compare_nodes()
+    comparison.run()
 
-    assert verification.findings == []
+    assert comparison.findings == []
 
 
 def test_the_hash_of_sql_is_that_of_the_writer(nodes: list[Path], spark: SparkSession) -> None:

@@ -1,6 +1,7 @@
 """Reads the files of nodes with Spark, for `node_comparison`: tasks in workers, hashes in the JVM.
 
-Says the rules of `segments.segments.record_hash` and `segments.fast_hash` again, in SQL. Knows rows, not which are right.
+Says the rules of `segments.segments.record_hash` and `segments.fast_hash` again, in SQL. Knows
+rows, not which are right.
 """
 
 from __future__ import annotations

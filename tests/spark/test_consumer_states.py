@@ -21,6 +21,7 @@ from holdfast.coordinator.model.state import State
 from holdfast.replay import app
 from holdfast.replay.findings import Finding
 from holdfast.replay.verify.compare import FINDINGS_MAX
+from spark.choice_walks import choice_walk
 from spark.consumer_logs import eventful_consumer_log, mixed_walk, reconciling_log, walk
 from spark.cut_logs import continued
 from spark.event_logs import EventLog
@@ -34,6 +35,8 @@ WALKS = range(8)
 MIXED_WALKS = range(4)
 MIXED_STEPS = 60
 CROWDS = range(6)
+CHOICES = range(8)
+CHOICE_STEPS = 40
 STEPS = 120
 CUTS = 6
 
@@ -53,6 +56,8 @@ def findings(
         _add_entries(tables, f"mixed-walk/{seed}", mixed_walk(seed, MIXED_STEPS))
     for seed in CROWDS:
         _add_entries(tables, f"crowd/{seed}", crowd(seed, STEPS))
+    for seed in CHOICES:
+        _add_entries(tables, f"choice/{seed}", choice_walk(seed, CHOICE_STEPS))
     with pytest.MonkeyPatch.context() as patch:
         for name, defect in DEFECTS.items():
             log = MIXED if defect.mixed else LOG
@@ -101,11 +106,11 @@ def test_sql_follows_groups_of_both_protocols_and_conversions_after_every_record
     assert "mixed" not in findings
 
 
-@pytest.mark.parametrize("history", ["walk", "mixed-walk", "crowd"])
+@pytest.mark.parametrize("history", ["walk", "mixed-walk", "crowd", "choice"])
 def test_sql_comes_to_the_same_state_as_evolve_after_random_histories(
     history: str, findings: dict[str, list[Finding]]
 ) -> None:
-    """What the core decides for clients of one protocol, and of both in one group (K-Q)."""
+    """What is decided for clients of one protocol, and of both in one group (K-Q); who computes."""
     assert history not in findings
 
 

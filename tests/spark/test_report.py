@@ -176,4 +176,5 @@ def test_no_text_of_a_caller_reaches_a_report_raw() -> None:
 
 def _grid(name: str) -> Timeline:
     cell = CellRun(0, 0, 0, 1, name, 1, 1_000, 0, 0, 0, 0)
-    return Timeline(name, 1_000, (Bundle(name, name, 1),), (cell,), Totals(1, 1, 1))
+    row = Bundle(f"{name}/0", f"{name}/0", 1)
+    return Timeline(name, 1_000, (row,), (cell,), Totals(1, 1, 1))

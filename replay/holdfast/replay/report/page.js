@@ -16,6 +16,11 @@ function duration(ms) {
   return `${(ms / 3600000).toFixed(1)} h`;
 }
 
+/** A time since the first record; with milliseconds where only seconds are in view. */
+function instant(ms, view) {
+  return view[1] - view[0] < 60000 ? `+${(ms / 1000).toFixed(3)} s` : `+${duration(ms)}`;
+}
+
 const number = (n) => n.toLocaleString("en");
 
 /** The cell at a place of a row's flat list: owner, owners, and its times and counts. */
@@ -25,10 +30,10 @@ function cellOf(timeline, run, at) {
   return { owner, owners, owned, gap, gaps, overlap, overlaps };
 }
 
-/** Keep a time range within the log; never narrower than a tenth of a column. */
-function clamped(from, to, span, width) {
-  const length = Math.min(span, Math.max(to - from, width / 10, 0.1));
-  const start = Math.min(Math.max(0, from), span - length);
+/** Keep a time range within the log, and not narrower than what there is to see in it. */
+function clamped(from, to, span, timeline) {
+  const length = Math.min(span, Math.max(to - from, timeline.exact ? 10 : timeline.width * 2));
+  const start = Math.min(Math.max(0, (from + to - length) / 2), span - length);
   return [start, start + length];
 }
 
@@ -41,8 +46,8 @@ function honest(timeline, view, pixels) {
   parts.push(`${number(t.gaps)} gaps, ${duration(t.gap_ms)} over all partitions, ${number(t.gaps_below)} shorter than a column`);
   parts.push(`${number(t.overlaps)} overlaps, ${duration(t.overlap_ms)}, ${number(t.overlaps_below)} shorter than a column`);
   const pixel = (view[1] - view[0]) / pixels;
-  const fine = pixel < t.width ? "columns are wider than pixels here: zooming in shows no more" :
-    `a pixel is ${duration(pixel)}: zoom in to see single columns`;
+  let fine = `a pixel is ${duration(pixel)}: zoom in to see ${t.exact ? "each interval" : "single columns"}`;
+  if (pixel < t.width) fine = t.exact ? "each interval is drawn here, to the millisecond" : "columns are wider than pixels here: zooming in shows no more";
   return `${parts.join(" · ")}. Each gap and overlap is at least one pixel wide; ${fine}.`;
 }
 
@@ -61,10 +66,12 @@ class Chart {
   }
 
   zoom(from, to) {
-    this.view = clamped(from, to, this.data.span, this.timeline.width);
+    this.view = clamped(from, to, this.data.span, this.timeline);
     this.draw();
   }
 
+  /** Whether intervals are drawn, and not cells: where a column is wider than a pixel. */
+  get exact() { return this.timeline.exact && (this.view[1] - this.view[0]) / this.pixels < this.timeline.width; }
   get pixels() { return Math.max(50, this.canvas.clientWidth - GUTTER); }
   x(ms) { return GUTTER + (ms - this.view[0]) / (this.view[1] - this.view[0]) * this.pixels; }
   ms(x) { return this.view[0] + (x - GUTTER) / this.pixels * (this.view[1] - this.view[0]); }
@@ -81,7 +88,7 @@ class Chart {
     c.scale(scale, scale);
     c.font = "11px system-ui, sans-serif";
     c.textBaseline = "middle";
-    for (let row = 0; row < rows; row++) this.row(row);
+    for (let row = 0; row < rows; row++) this.exact ? this.intervals(row) : this.row(row);
     this.labels(rows);
     this.axis(height);
     this.marks(height);
@@ -112,6 +119,32 @@ class Chart {
       if (cell.gap || cell.overlap) marked.push([cell, x, w, Math.min(t.width, this.data.span - from)]);
     }
     for (const [cell, x, w, ms] of marked) this.trouble(cell, x, y, w, h, ms * t.names[row][2]);
+  }
+
+  /** The intervals of a row, if the page has them: gaps fill it, overlaps its upper half. */
+  intervals(row) {
+    const all = this.timeline.exact[row], c = this.context;
+    const y = TOP + row * this.lane, h = this.lane - (this.lane > 12 ? 2 : 1);
+    c.fillStyle = this.bare;
+    c.fillRect(GUTTER, y, this.pixels, h);
+    const marked = [];
+    let before = null, reach = null;
+    for (let at = 0; at < all.length; at += 3) {
+      const [from, length, owner] = all.slice(at, at + 3), to = from + length;
+      if (reach !== null && from !== reach) marked.push(from > reach ? [reach, from, this.gap, h] : [from, Math.min(reach, to), this.over, h / 2]);
+      reach = Math.max(reach ?? to, to);
+      if (to < this.view[0] || from > this.view[1]) continue;
+      const [x, w] = this.place(from, to);
+      this.owned({ owner }, x, y, w, h, before);
+      this.frozen({ owner }, from, to, y, h);
+      before = owner;
+    }
+    for (const [from, to, colour, high] of marked) {
+      if (to < this.view[0] || from > this.view[1] || to <= from) continue;
+      const [x, w] = this.place(from, to);
+      c.fillStyle = colour;
+      c.fillRect(x, y, w, high);
+    }
   }
 
   /** A range as pixels, cut to the chart and at least one pixel wide. */
@@ -182,7 +215,7 @@ class Chart {
     for (let at = 0; at <= ticks; at++) {
       const ms = this.view[0] + (this.view[1] - this.view[0]) * at / ticks;
       c.textAlign = at === 0 ? "left" : at === ticks ? "right" : "center";
-      c.fillText(`+${duration(ms)}`, this.x(ms), height - 9);
+      c.fillText(instant(ms, this.view), this.x(ms), height - 9);
     }
   }
 
@@ -205,8 +238,9 @@ class Chart {
   told(x, y) {
     const t = this.timeline, row = Math.floor((y - TOP) / this.lane), ms = this.ms(x);
     if (row < 0 || row >= t.rows.length || x < GUTTER || ms > this.data.span) return "";
+    if (this.exact) return `${rowName(t, row)} · ${instant(ms, this.view)} · ${intervalWords(t, row, ms)}`;
     const column = Math.floor(ms / t.width), run = t.rows[row];
-    const when = `+${duration(column * t.width)} to +${duration((column + 1) * t.width)}`;
+    const when = `${instant(column * t.width, this.view)} to ${instant((column + 1) * t.width, this.view)}`;
     for (let at = 0; at < run.length; at += 3) {
       if (run[at] <= column && column < run[at] + run[at + 1]) {
         return `${rowName(t, row)} · ${when} · ${cellWords(t, cellOf(t, run, at))}`;
@@ -220,6 +254,20 @@ function rowName(t, row) {
   const [first, last, partitions] = t.names[row];
   if (!t.group && t.groups !== 1) return `${number(t.groups)} groups, ${number(partitions)} partitions`;
   return partitions === 1 ? first : `${first} … ${last} (${number(partitions)})`;
+}
+
+/** Who owned a partition at a time, from its intervals. */
+function intervalWords(t, row, ms) {
+  const all = t.exact[row], owners = [];
+  let earlier = false, later = false;
+  for (let at = 0; at < all.length; at += 3) {
+    const [from, length, owner] = all.slice(at, at + 3);
+    if (from <= ms && ms < from + length) owners.push(`${t.owners[owner]} for ${duration(length)}`);
+    earlier ||= from <= ms;
+    later ||= from > ms;
+  }
+  if (owners.length) return `owner ${owners.join(", and at once ")}`;
+  return earlier && later ? "no owner" : "before the first owner, or after the last";
 }
 
 function cellWords(t, cell) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -54,12 +55,21 @@ def page(analysis: Analysis, picture: bytes | None = None) -> str:
         rates(analysis),
         *(_section(table, links) for table in shown),
     ]
+    script = _file("page.js")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Holdfast replay</title><style>{_file('page.css')}</style></head>"
-        f"<body>{''.join(body)}<script>{_file('page.js')}</script></body></html>\n"
+        f"<body>{''.join(body)}<script>{script}</script></body></html>\n"
     )
+
+
+def _policy(script: str) -> str:
+    """Forbid the page all that it does not need: the network, and any script but its own."""
+    digest = base64.b64encode(sha256(script.encode()).digest()).decode()
+    allowed = f"script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
+    return f"default-src 'none'; {allowed}"
 
 
 def _file(name: str) -> str:
@@ -85,7 +95,8 @@ def counts(analysis: Analysis, data: Embedded) -> list[str]:
         return ["No partition ever had an owner, so there is no timeline."]
     told = [f"The log has {_totals(whole)}."]
     own = [each for each in data.timelines if each.group]
-    told.append(f"{len(own):,} groups have a timeline of their own{_bundled(own)}.")
+    have = "1 group has" if len(own) == 1 else f"{len(own):,} groups have"
+    told.append(f"{have} a timeline of their own{_bundled(own)}.")
     shared = [each.totals for each in data.timelines if not each.group]
     told += [f"{rest.groups:,} other groups share one strip: {_totals(rest)}." for rest in shared]
     if data.left_out.groups:

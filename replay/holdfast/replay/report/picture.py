@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from holdfast.coordinator.model.text import readable
 from holdfast.replay.analyse.analysis import Analysis
 from holdfast.replay.analyse.intervals import Interval
-from holdfast.replay.report.grid_picture import draw_grid
+from holdfast.replay.report.grid_picture import PALETTE, draw_grid
 from holdfast.replay.report.timeline_data import log_ms
 
 if TYPE_CHECKING:
@@ -93,10 +93,9 @@ def draw(analysis: Analysis, group: str) -> bytes:
 def _colours(intervals: Sequence[Interval]) -> dict[str, str]:
     """Choose a colour for each owner, by name, so that the same log always looks the same."""
     owners = sorted({interval.owner for interval in intervals})
-    few = mpl.colormaps["tab10"]
-    many = mpl.colormaps["tab20"]
-    palette = few if len(owners) <= few.N else many
-    return {owner: to_hex(palette(at % palette.N)) for at, owner in enumerate(owners)}
+    many = tuple(to_hex(colour) for colour in mpl.color_sequences["tab20"])
+    palette = PALETTE if len(owners) <= len(PALETTE) else many
+    return {owner: palette[at % len(palette)] for at, owner in enumerate(owners)}
 
 
 def _draw_lane(

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.model.text import readable
 from holdfast.replay.analyse.analysis import Analysis
+from holdfast.replay.analyse.intervals import Interval
 from holdfast.replay.analyse.timeline import CellRun, Timeline, Totals
 
 BUDGET: Final = 3_000_000
@@ -31,9 +32,12 @@ class Embedded(NamedTuple):
 def embedded(analysis: Analysis, budget: int = BUDGET) -> Embedded:
     """Choose the timelines that fit, the strip of all others first, and write them as JSON."""
     kept, texts, left_out = [], [], Totals()
+    exact = _exact(analysis)
     by_worth = sorted(analysis.timelines, key=lambda each: each.group != "")
     for each in by_worth:
-        content = script_json(_timeline(each))
+        content = script_json(_timeline(each, exact.get(each.group, ())))
+        if len(content) > budget:
+            content = script_json(_timeline(each, ()))
         if len(content) > budget:
             left_out = left_out.plus(each.totals)
             continue
@@ -74,14 +78,28 @@ def _head(analysis: Analysis) -> Json:
     return {"span": span_ms, "marks": marks, "frozen": frozen}
 
 
-def _timeline(each: Timeline) -> Json:
-    """Write equal cells once; a row is a flat list of column, columns, number of the cell."""
+def _exact(analysis: Analysis) -> dict[str, list[Interval]]:
+    """Return the intervals of those groups whose every interval is at hand, relative to the log."""
+    found: dict[str, list[Interval]] = {}
+    since = analysis.first_ms
+    for each in sorted(analysis.intervals, key=lambda interval: interval.start_ms):
+        moved = each._replace(start_ms=each.start_ms - since, end_ms=each.end_ms - since)
+        found.setdefault(each.group, []).append(moved)
+    return found
+
+
+def _timeline(each: Timeline, exact: Sequence[Interval]) -> Json:
+    """Write equal cells once; a row is a flat list of column, columns, number of the cell.
+
+    `exact`: the intervals, if there are not too many; of a row: start, length, owner.
+    """
     owners: dict[str, int] = {}
     cells: dict[tuple[int, ...], int] = {}
     rows: list[list[int]] = [[] for _ in each.rows]
     for run in each.runs:
         cell = cells.setdefault(_cell(run, owners), len(cells))
         rows[run.row] += [run.column, run.columns, cell]
+    intervals = {"exact": _intervals(each, exact, owners)} if exact else {}
     return {
         "group": readable(each.group),
         "width": each.column_ms,
@@ -89,8 +107,21 @@ def _timeline(each: Timeline) -> Json:
         "cells": list(cells),
         "rows": rows,
         "names": _names(each.rows),
+        **intervals,
         **each.totals._asdict(),
     }
+
+
+def _intervals(
+    each: Timeline, exact: Sequence[Interval], owners: dict[str, int]
+) -> list[list[int]]:
+    rows = {row.first: at for at, row in enumerate(each.rows)}
+    found: list[list[int]] = [[] for _ in each.rows]
+    for interval in exact:
+        owner = owners.setdefault(interval.owner, len(owners))
+        row = found[rows[f"{interval.topic}/{interval.partition}"]]
+        row += [interval.start_ms, interval.end_ms - interval.start_ms, owner]
+    return found
 
 
 def _cell(run: CellRun, owners: dict[str, int]) -> tuple[int, ...]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from dataclasses import replace
+from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 from holdfast.replay.analyse.analysis import Analysis, Listed
+from holdfast.replay.analyse.intervals import Interval
 from holdfast.replay.analyse.timeline import Totals
 from holdfast.replay.report import page as pages
 from holdfast.replay.report.page import PAGE_MAX, page
@@ -81,6 +84,20 @@ def test_the_page_asks_no_network_for_anything() -> None:
     assert not re.search(r"\bfetch\(|XMLHttp|@import|url\(|import\(|https?://", text)
 
 
+def test_the_policy_of_the_page_allows_its_own_script_and_no_network() -> None:
+    text = page(hostile("g"))
+    (policy,) = [str(of["content"]) for _, of in Read(text).tags if "http-equiv" in of]
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(sha256(script.encode()).digest()).decode()
+
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"script-src 'sha256-{digest}'",
+        "style-src 'unsafe-inline'",
+        "img-src data:",
+    ]
+
+
 def test_a_group_in_a_table_links_to_its_own_timeline_and_others_do_not() -> None:
     told = analysis(
         timeline("a", owned("x"), intervals=2),
@@ -121,6 +138,26 @@ def test_timelines_beyond_the_budget_are_counted_and_nothing_is_lost() -> None:
         shown = shown.plus(each.totals)
     assert shown.plus(found.left_out) == told.whole
     assert "2 groups are not drawn" in " ".join(pages.counts(told, found))
+
+
+def test_intervals_are_on_the_page_to_the_millisecond_if_there_is_room() -> None:
+    """Relative to the first record; an owner that no cell names has its name, too."""
+    grants = [("x", 1_000, 4_000), ("short", 4_000, 4_003), ("x", 4_003, 11_000)]
+    told = replace(
+        analysis(timeline("g", owned("x"), intervals=3), timeline("h", owned("x"), intervals=1)),
+        first_ms=1_000,
+        last_ms=11_000,
+        intervals=tuple(
+            Interval("g", "t", 0, owner, owner, at, start, end, "generation", 0)
+            for at, (owner, start, end) in enumerate(grants)
+        ),
+    )
+    with_them, without = data_of(page(told))["timelines"]
+
+    x, short = (with_them["owners"].index(name) for name in ("x", "short"))
+    assert with_them["exact"] == [[0, 3_000, x, 3_000, 3, short, 3_003, 6_997, x]]
+    assert "exact" not in without
+    assert len(embedded(told, budget=len(json.dumps(without)) * 2).timelines) == 2
 
 
 def test_rows_that_are_not_listed_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ LOCAL: Final = "local[*]"
 MEMORY: Final = "2g"
 CONNECT_SCHEME: Final = "sc://"
 STANDALONE_SCHEME: Final = "spark://"
+LOCAL_CLUSTER: Final = "local-cluster"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """The variable by which `spark-submit` tells a program of the JVM that it started for it."""
 
@@ -90,6 +91,11 @@ class SparkOptions:
     def is_here(self) -> bool:
         """Whether all workers are processes of this machine that this program starts."""
         return not self.is_submitted and (self.master or LOCAL).startswith("local")
+
+    @property
+    def is_one_jvm(self) -> bool:
+        """Whether the driver's JVM runs all tasks, so that no worker of Spark's can be missing."""
+        return self.is_here and not self.master.startswith(LOCAL_CLUSTER)
 
     @property
     def settings(self) -> dict[str, str]:

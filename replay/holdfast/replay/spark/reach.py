@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.findings import CannotCheck
-from holdfast.replay.spark.options import CONNECT_SCHEME, STANDALONE_SCHEME
+from holdfast.replay.spark.options import CONNECT_SCHEME, LOCAL_CLUSTER, STANDALONE_SCHEME
 from holdfast.replay.spark.tasks import run_tasks
 
 _CONNECT_SECONDS_MAX: Final = 5.0
@@ -42,11 +42,11 @@ def check_answers(master: str) -> None:
 
 
 def check_workers(spark: SparkSession, master: str) -> None:
-    """Raise CannotCheck if a standalone master gives no worker; let one import what tasks need.
+    """Raise CannotCheck if a master gives no worker; let one import what tasks need.
 
     What a worker lacks is raised by Spark, and told by `failures`.
     """
-    if master.startswith(STANDALONE_SCHEME):
+    if master.startswith((STANDALONE_SCHEME, LOCAL_CLUSTER)):
         _await_executor(spark, master)
     schema = pa.schema([("name", pa.string())])
     run_tasks(spark, [partial(_imported, NEEDED)], "name string", schema).collect()

@@ -103,7 +103,7 @@ def opened(options: SparkOptions, *, quick: bool = False) -> Iterator[SparkSessi
     with tempfile.TemporaryDirectory(prefix="holdfast-replay-") as scratch:
         spark = _started(options, Path(scratch), quick=quick)
         try:
-            if not options.is_here:
+            if not options.is_one_jvm:
                 check_workers(spark, options.master)
             yield spark
         finally:

@@ -60,6 +60,15 @@ def test_workers_are_ours_only_with_a_local_master(master: str | None, *, here: 
     assert SparkOptions.given(master, None, (), None).is_here is here
 
 
+@pytest.mark.parametrize(
+    ("master", "alone"),
+    [("", True), ("local[2]", True), ("local-cluster[2,1,1024]", False), ("spark://h:1", False)],
+)
+def test_only_one_jvm_alone_is_not_asked_for_workers(master: str, *, alone: bool) -> None:
+    """A local cluster whose workers do not start would be waited for without end."""
+    assert SparkOptions(master).is_one_jvm is alone
+
+
 def test_of_a_setting_that_is_given_twice_the_last_counts_and_its_value_may_have_signs() -> None:
     options = SparkOptions.given(None, None, ("spark.x=1", "spark.x=a=b"), "512M")
 

@@ -118,6 +118,10 @@ def _started(options: SparkOptions, scratch: Path, *, quick: bool) -> SparkSessi
         spark = _start(options, scratch, quick=quick)
         spark.conf.get("spark.sql.session.timeZone")  # settings are read when they are first used
         _add_py_files(spark, options)
+    except ImportError as error:  # pyspark asks for what Spark Connect needs only when it is used
+        raise WrongUse(
+            "--remote needs packages of the extra [spark]: pip install 'holdfast[spark]'"
+        ) from error
     except (PySparkException, Py4JError) as error:
         by_java = said.read_text(errors="replace") if said.exists() else ""
         _stop_what_began()
@@ -146,11 +150,15 @@ def _start(options: SparkOptions, scratch: Path, *, quick: bool) -> SparkSession
     elif not options.is_submitted:
         builder = builder.master(options.master or LOCAL)
         settings |= _jvm_settings(options, scratch, quick=quick)
-    settings |= options.settings
-    settings.pop(PY_FILES, None)  # they are added once it runs, in one way for all
+    given = options.settings
+    given.pop(PY_FILES, None)  # they are added once it runs, in one way for all
+    if not options.is_connect:
+        settings |= given
     for key, value in settings.items():
         builder = builder.config(key, value)
-    if options.is_connect or options.is_submitted:
+    if options.is_connect:
+        return _connected(builder, given)
+    if options.is_submitted:
         return builder.getOrCreate()
     java_home = str(make_home(find_java(), scratch / "java", scratch / _SAID))
     variables = {"JAVA_HOME": java_home, _SAFE: "1"}
@@ -160,6 +168,18 @@ def _start(options: SparkOptions, scratch: Path, *, quick: bool) -> SparkSession
         variables[_PYTHON] = settings[WORKER_PYTHON]  # the setting alone is heard by spark-submit
     with _environment(variables):
         return builder.getOrCreate()
+
+
+def _connected(builder: SparkSession.Builder, given: Mapping[str, str]) -> SparkSession:
+    """Connect to a server; set each setting by itself, since a builder only warns of a bad one."""
+    spark = builder.getOrCreate()
+    try:
+        for key, value in given.items():
+            spark.conf.set(key, value)
+    except PySparkException:
+        spark.stop()
+        raise
+    return spark
 
 
 def _add_py_files(spark: SparkSession, options: SparkOptions) -> None:

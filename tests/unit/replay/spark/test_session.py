@@ -1,0 +1,48 @@
+"""What cannot be started is told apart: wrong use, a lack of the surroundings, our own mistake."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkImportError, PySparkRuntimeError, PySparkValueError
+
+from holdfast.replay.findings import WrongUse
+from holdfast.replay.spark import session as module
+from holdfast.replay.spark.options import SparkOptions
+
+pytestmark = pytest.mark.slow  # it imports pyspark
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(module, "_start", start)
+    monkeypatch.setattr(module, "check_answers", lambda _: None)
+
+
+def test_packages_that_spark_connect_lacks_are_a_missing_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failing(monkeypatch, PySparkImportError("[PACKAGE_NOT_INSTALLED] grpcio-status"))
+
+    with pytest.raises(WrongUse, match="extra"), module.opened(SparkOptions("sc://h")):
+        pass
+
+
+def test_a_setting_that_a_session_refuses_is_wrong_use_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = "[INVALID_CONF_VALUE] The value 'x' in the config \"spark.a.b\" is invalid."
+    failing(monkeypatch, PySparkValueError(said))
+    options = SparkOptions("sc://h", (("spark.a.b", "x"),))
+
+    with pytest.raises(WrongUse, match=r"--conf spark\.a\.b=x: "), module.opened(options):
+        pass
+
+
+def test_what_is_not_about_settings_is_not_blamed_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, PySparkRuntimeError("the network is down"))
+    options = SparkOptions("sc://h", (("spark.a.b", "x"),))
+
+    with pytest.raises(PySparkRuntimeError), module.opened(options):
+        pass

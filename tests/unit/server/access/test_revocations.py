@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import grpc
@@ -89,8 +89,15 @@ async def world(folder: Path) -> AsyncIterator[World]:
 
 
 async def ended(call: Any) -> tuple[grpc.StatusCode, str, dict[str, str]]:  # noqa: ANN401 - any call
-    """How a call ended: status, sentence, trailing metadata."""
+    """How a call ended: status, sentence, trailing metadata.
+
+    A stream's status stands behind its messages, and is told once these are read: a watch may be
+    sent the very event that ends it.
+    """
     async with asyncio.timeout(WITHIN_S):
+        with suppress(grpc.aio.AioRpcError):
+            while hasattr(call, "read") and await call.read() is not grpc.aio.EOF:
+                pass
         status = await call.code()
         trailing = {str(key): str(value) for key, value in await call.trailing_metadata()}
         return status, await call.details(), trailing

@@ -61,7 +61,7 @@ KINDS: list[tuple[Change, str, str]] = [
     (of_file("size", -1), "manifest", "manifest.json"),
     (on_manifest(lambda raw: raw["fast_blocks"][0].update(low=1)), "manifest", ""),
     (on_manifest(lambda raw: raw["fast_blocks"].clear()), "manifest", "manifest.json"),
-    (on_manifest(lambda raw: raw["contents"].pop()), "unreadable", "manifest.json"),
+    (on_manifest(lambda raw: raw["contents"].pop()), "manifest", "manifest.json"),
 ]
 
 

@@ -18,9 +18,11 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.findings import Finding
 from holdfast.storage.segments.checkpoint import SUFFIX
+from holdfast.storage.segments.file_contents import UNTOLD, tells_each_file
 from holdfast.storage.segments.segments import (
     BLOCK_INDEXES,
     BUCKETS,
+    FIRST_FORMAT,
     MANIFEST,
     BlockDigest,
     Manifest,
@@ -195,8 +197,12 @@ def _untrue(path: Path, manifest: Manifest) -> Iterator[str]:
     total = sum(block.count for block in manifest.blocks)
     if total != manifest.count:
         yield f"the manifest tells {manifest.count} records, and {total} in its blocks"
+    if manifest.format_version > FIRST_FORMAT and not tells_each_file(manifest):
+        yield UNTOLD
     fast = [(block.block, block.count) for block in manifest.fast_blocks]
-    if manifest.contents and fast != [(block.block, block.count) for block in manifest.blocks]:
+    if manifest.format_version > FIRST_FORMAT and fast != [
+        (block.block, block.count) for block in manifest.blocks
+    ]:
         yield "the manifest tells other blocks in its fast sums"
     for extra in sorted(set(_present(path)) - set(manifest.files)):
         yield f"the manifest does not name {extra}, which is there"

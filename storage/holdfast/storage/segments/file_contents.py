@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-from holdfast.storage.segments.segments import FileContent, Manifest
+from holdfast.storage.segments.segments import FIRST_FORMAT, FileContent, Manifest
+
+UNTOLD: Final = "the manifest describes other files than it names"
 
 
 def content_of(path: Path, rows: int) -> FileContent:
@@ -30,7 +33,9 @@ def other_contents(segment: Path, manifest: Manifest) -> Iterator[str]:
     Nothing for a manifest of format 1, which does not tell. Raises OSError for a file that cannot
     be read.
     """
-    for sealed in manifest.contents:
+    if manifest.format_version > FIRST_FORMAT and not tells_each_file(manifest):
+        yield UNTOLD
+    for sealed in _described(manifest):
         path = segment / sealed.file
         size = path.stat().st_size
         found = sha256_of(path) if size == sealed.size else ""
@@ -38,11 +43,21 @@ def other_contents(segment: Path, manifest: Manifest) -> Iterator[str]:
             yield other_bytes(sealed, size, found)
 
 
+def tells_each_file(manifest: Manifest) -> bool:
+    """Return whether the files that a manifest describes are those that it names."""
+    return tuple(content.file for content in manifest.contents) == manifest.files
+
+
+def _described(manifest: Manifest) -> Iterator[FileContent]:
+    """Yield what is told of the files of the segment; a path to elsewhere is none of them."""
+    return (content for content in manifest.contents if content.file in manifest.files)
+
+
 def other_counts(segment: Path, manifest: Manifest) -> Iterator[str]:
     """Yield of which data files the manifest tells another number of rows. Raises as Arrow does."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - slow to load, and no start needs it
 
-    for sealed in manifest.contents:
+    for sealed in _described(manifest):
         rows = pq.read_metadata(segment / sealed.file).num_rows
         if rows != sealed.rows:
             yield f"{sealed.file} has {rows} records, its manifest tells {sealed.rows}"

@@ -95,7 +95,7 @@ def test_s22_a_boundary_seals_what_lies_before_it_and_drops_it_from_the_log(node
 def test_what_is_sealed_is_readable_by_every_node_that_the_level_allows(
     level: int, number: int, node: Node
 ) -> None:
-    """Nodes of 0.1.0, which run at level 1, refuse manifests of format 2 (ADR 26, 56)."""
+    """Nodes of 0.1.0, which run at level 1, refuse manifests of format 2 (ADR 26, 59)."""
     node.level = level
 
     async def story() -> None:

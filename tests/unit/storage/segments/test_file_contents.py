@@ -134,7 +134,6 @@ WRONG: list[tuple[int, Change]] = [
     (FIRST_FORMAT, lambda raw: raw.update(format_version=2)),
     (FORMAT_VERSION, lambda raw: raw.update(format_version=1)),
     (FORMAT_VERSION, lambda raw: raw.pop("fast_blocks")),
-    (FORMAT_VERSION, lambda raw: raw["contents"].pop()),
     (FORMAT_VERSION, lambda raw: raw["contents"][0].pop("sha256")),
     (FORMAT_VERSION, lambda raw: raw.update(contents=7)),
 ]
@@ -187,6 +186,8 @@ def test_format_1_is_checked_as_it_was(tmp_path: Path) -> None:
 
 
 LIES: list[tuple[Change, str]] = [
+    (lambda raw: raw["contents"].pop(), "other files"),
+    (lambda raw: raw["contents"].append({**raw["contents"][0], "file": "../x"}), "other files"),
     (lambda raw: raw["contents"][2].update(rows=1), "bucket-"),
     (lambda raw: raw["fast_blocks"][1].update(low=1), "block 1"),
     (lambda raw: raw["blocks"][0].update(high=1), "block 0"),

@@ -22,6 +22,8 @@ from holdfast.storage.segments.columns import SCHEMA, types_of
 from holdfast.storage.segments.segments import bucket_file, bucket_of
 
 FORM: Final = "form"
+UNSEEN: Final = "unseen"
+"""The kind of a finding about a file that whoever reads it does not find."""
 PLACES_MAX: Final = 20
 """Most findings about single rows of one file."""
 
@@ -82,6 +84,8 @@ class _Form:
                 if not self.unusable:
                     for batch in opened.iter_batches():
                         self._batch(batch)
+        except FileNotFoundError:
+            self._refuse(UNSEEN, f"the file is not there any more; {PEER}")
         except Exception as error:  # noqa: BLE001 - whatever bytes may lead a reader to
             self._refuse("unreadable", f"the file is damaged: {_told(error)}; {PEER}")
         if not self.count and not self.unusable:

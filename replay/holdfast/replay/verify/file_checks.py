@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.ids import Position
-from holdfast.replay.findings import Finding
+from holdfast.replay.findings import CannotCheck, Finding
 from holdfast.replay.read.content_check import Piece, check_bucket, check_whole_chain
-from holdfast.replay.read.file_form import FORM, DataFile, forms
+from holdfast.replay.read.file_form import FORM, UNSEEN, DataFile, forms
 from holdfast.replay.read.log_rows import FINDING, ResultRow, Source
 from holdfast.replay.read.node_logs import (
     NodeLog,
@@ -142,8 +142,24 @@ def _run_forms(
             count, *places = map(int, row.text.split())
             ends[row.key] = _Ends(count, Position(*places[:2]), Position(*places[2:]))
         elif row.tag == FINDING:
-            found[row.key].append(_finding(row, ""))
+            found[row.key].append(_seen(_finding(row, "")))
     return found, ends
+
+
+def _seen(finding: Finding) -> Finding:
+    """Return a finding about a file that a worker has read, or that is not here either.
+
+    Raises CannotCheck if the worker does not see what is here: that says nothing of the log.
+    """
+    if finding.kind != UNSEEN:
+        return finding
+    if Path(finding.file).exists():
+        raise CannotCheck(
+            f"a worker of Spark does not find {finding.file}, which is here. Every worker has to "
+            "see the nodes' directories under the same paths: share them, or verify where they "
+            "are, without --master and --remote"
+        )
+    return finding._replace(kind="unreadable")
 
 
 def _finding(row: ResultRow, node: str) -> Finding:

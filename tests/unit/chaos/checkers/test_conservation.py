@@ -3,7 +3,9 @@
 import pytest
 
 from holdfast.chaos.history.happenings import Phase
+from holdfast.coordinator.model.consumer_events import ConvertedMember, GroupConverted
 from holdfast.coordinator.model.events import MembersLeft, PartitionsAdded, TopicsDeleted, TopicSize
+from holdfast.coordinator.model.ids import TopicPartitions
 from unit.chaos.scribe import (
     SESSION_MS,
     Scribe,
@@ -20,6 +22,11 @@ from unit.chaos.scribe import (
 )
 
 COOPERATIVE = "cooperative-sticky"
+OWNED: dict[str, list[int]] = {"a.1": [0, 1, 2], "b": []}
+
+
+def converted(member_id: str, *numbers: int) -> ConvertedMember:
+    return ConvertedMember(member_id, ("t",), (TopicPartitions("t", numbers),) if numbers else ())
 
 
 def begun(size: int = 3, protocol: str = "range") -> Scribe:
@@ -137,6 +144,20 @@ def test_a_claim_of_what_its_generation_did_not_give_is_no_reason() -> None:
     said = whats(s.judged("I8"))
     assert "generation 2: t/2 is given to nobody" in said
     assert "generation 21: t/2 is given to nobody" in said
+
+
+def test_a_claim_of_what_a_conversion_told_is_a_reason() -> None:
+    """K-Q12: it says who owns what, whatever the last assignment before it had given."""
+    s = begun(protocol=COOPERATIVE)
+    assert shared(s, {"a.1": [0, 1], "b": [2]}) == ""
+    s.entry(GroupConverted("consumer", 1, (converted("a.1", 0, 1), converted("b", 2))))
+    told = (converted("a.1", 0, 1, 2), converted("b"))
+    s.entry(GroupConverted("classic", 7, told, COOPERATIVE, "a.1"), opened())
+    s.entry(*(updated(name, owning(has, COOPERATIVE, 7)) for name, has in OWNED.items()))
+    s.entry(started(8, "a.1", "b", protocol=COOPERATIVE))
+    s.entry(assigned(8, {"a.1": [0, 1], "b": []}))
+
+    assert whats(s.judged("I8")) == ""
 
 
 def test_an_old_claim_of_what_was_given_then_is_a_reason() -> None:

@@ -6,11 +6,12 @@ A partition is a topic and number; with it comes the generation in which the mem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
+from holdfast.chaos.evidence.heartbeats.group import listed
 from holdfast.chaos.evidence.log_view import assigned_by
 from holdfast.chaos.history.happenings import Fields, Recorded
 from holdfast.v1 import group_pb2
@@ -35,7 +36,7 @@ class OwnedPartitions:
 
     def __init__(self) -> None:
         self._of: dict[str, Owned] = {}
-        self._given: dict[int, Mapping[str, Sequence[Partition]]] = {}
+        self._given: dict[int, Mapping[str, Collection[Partition]]] = {}
         self._names: dict[str, frozenset[str]] = {}
 
     def follow(self, record: Recorded) -> None:
@@ -48,6 +49,10 @@ class OwnedPartitions:
             self._names[new] = self._names.get(old, frozenset({old})) | {new}
         elif record.kind == "AssignmentStored":
             self._given[fields["generation"]] = assigned_by(fields)
+        elif record.kind == "GroupConverted":  # it tells who owns what (K-Q2, K-Q12)
+            self._given[fields["generation"]] = {
+                each["member_id"]: listed(each["partitions"]) for each in fields["members"]
+            }
         elif record.kind == "GroupDeleted":
             self._given.clear()
 

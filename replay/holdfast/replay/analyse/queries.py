@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -65,40 +65,42 @@ def analyse(
 ) -> Analysis:
     """Analyse a node's log. Raises ValueError for a log without records."""
     table = rows(spark, log)
-    records, first_ms, last_ms = _extent(table)
+    records, first_ms, last_ms, clock_offsets = _extent(table)
     begins = log.begins
     facts = fact_frame(spark, log, last_ms).persist()
     linked = linked_frame(_only(facts, Interval)).persist()
     try:
-        rebalances, steps = _only(facts, Rebalance), step_frame(linked)
-        turns, of_cause = _only(facts, Turn), caused(rebalances)
-        summaries = _summaries(steps, rebalances, swap_frame(turns))
-        told, restless = _telling(steps), restless_frame(turns)
-        commits = commit_frame(table, last_ms)
+        rebalances, turns = _only(facts, Rebalance), _only(facts, Turn)
         begun_ms = begins.log_time_ms if begins.cut else first_ms
-        width_ms = bar_ms(last_ms - begun_ms)
         drawn, whole = timelines(spark, linked, begun_ms, last_ms)
+        width_ms, of_cause = bar_ms(last_ms - begun_ms), caused(rebalances)
+        steps = step_frame(linked)
+        groups = _listed(_summaries(steps, rebalances, swap_frame(turns)), GroupSummary)
+        slowest = _listed(_slowest(rebalances), Rebalance)
+        told = _listed(_telling(steps), Step)
+        restless = _listed(restless_frame(turns), Restless)
+        commits = _listed(commit_frame(table, last_ms), Commits)
         return Analysis(
             node=log.node,
             records=records,
             first_ms=begun_ms,
             last_ms=last_ms,
-            clock_offsets=_clock_offsets(table),
-            groups=_gathered(summaries, GroupSummary),
-            rebalances=tuple(sorted(_gathered(_slowest(rebalances), Rebalance), key=_place)),
-            steps=_gathered(told, Step),
-            restless=_gathered(restless, Restless),
+            clock_offsets=clock_offsets,
+            groups=groups.rows,
+            rebalances=tuple(sorted(slowest.rows, key=_place)),
+            steps=told.rows,
+            restless=restless.rows,
             intervals=_gathered(_drawable(linked, drawn), Interval, DRAWN_MAX),
             marks=tuple(sorted(marks)),
             frozen=tuple(frozen),
             cut=begins.last if begins.cut else None,
             timelines=drawn,
             whole=whole,
-            listed=_counted(summaries, rebalances, told, restless, commits),
-            causes=_gathered(cause_frame(of_cause), Cause),
+            listed=Listed(groups.total, slowest.total, told.total, restless.total, commits.total),
+            causes=_gathered(cause_frame(of_cause), Cause, LISTED_MAX),
             bars=_gathered(bar_frame(of_cause, begun_ms, width_ms), Bar, BARS_MAX * LISTED_MAX),
             bar_ms=width_ms,
-            commits=_gathered(commits, Commits),
+            commits=commits.rows,
         )
     finally:
         linked.unpersist()
@@ -165,11 +167,6 @@ def _place(rebalance: Rebalance) -> tuple[int, int]:
     return rebalance.entry, rebalance.ordinal
 
 
-def _counted(*frames: DataFrame) -> Listed:
-    """Count the rows of what is listed, in the order of the fields of `Listed`."""
-    return Listed(*(frame.count() for frame in frames))
-
-
 def _summaries(steps: DataFrame, rebalances: DataFrame, swaps: DataFrame) -> DataFrame:
     """Sum up each group, the busiest first."""
 
@@ -194,27 +191,43 @@ def _summaries(steps: DataFrame, rebalances: DataFrame, swaps: DataFrame) -> Dat
     return joined.orderBy(f.desc("rebalances"), f.desc("moves"), "group")
 
 
-def _extent(table: DataFrame) -> tuple[int, int, int]:
-    row = table.agg(
+def _extent(table: DataFrame) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
+    """Count the records, and find the first and the last log time and the clock's offsets.
+
+    An offset is what log time differs from wall time by, in steps of CLOCK_STEP_MS.
+    """
+    offset = f.col("log_time_ms") - f.col("wall_time_ms")
+    steps = table.groupBy(f.round(offset / CLOCK_STEP_MS).alias("step")).agg(
         f.count("*").alias("n"),
         f.min("log_time_ms").alias("first"),
         f.max("log_time_ms").alias("last"),
-    ).collect()[0]
-    if not row.n:
-        raise ValueError("the log has no records")
-    return row.n, row["first"], row["last"]
-
-
-def _clock_offsets(table: DataFrame) -> tuple[tuple[int, int], ...]:
-    """Compute the offset of log time from wall time over time, in steps of CLOCK_STEP_MS."""
-    offset = f.col("log_time_ms") - f.col("wall_time_ms")
-    steps = table.groupBy(f.round(offset / CLOCK_STEP_MS).alias("step")).agg(
-        f.min("wall_time_ms").alias("since"), f.percentile_approx(offset, 0.5).alias("offset")
+        f.min("wall_time_ms").alias("since"),
+        f.percentile_approx(offset, 0.5).alias("offset"),
     )
-    return tuple((row["since"], row["offset"]) for row in steps.orderBy("since").collect())
+    found = steps.orderBy("since").collect()
+    if not found:
+        raise ValueError("the log has no records")
+    first, last = min(row["first"] for row in found), max(row["last"] for row in found)
+    offsets = tuple((row["since"], row["offset"]) for row in found)
+    return sum(row["n"] for row in found), first, last, offsets
 
 
-def _gathered(frame: DataFrame, kind: type[T], most: int = LISTED_MAX) -> tuple[T, ...]:
+class _Rows(NamedTuple, Generic[T]):
+    """The first LISTED_MAX rows of a table, and how many it has."""
+
+    rows: tuple[T, ...]
+    total: int
+
+
+def _listed(frame: DataFrame, kind: type[T]) -> _Rows[T]:
+    """Gather what is listed; all is counted only if that is not all."""
+    found = _gathered(frame, kind, LISTED_MAX + 1)
+    if len(found) <= LISTED_MAX:
+        return _Rows(found, len(found))
+    return _Rows(found[:LISTED_MAX], frame.count())
+
+
+def _gathered(frame: DataFrame, kind: type[T], most: int) -> tuple[T, ...]:
     fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # T is a NamedTuple
     found: list[Row] = frame.select(*fields).limit(most).collect()
     return tuple(kind(*row) for row in found)

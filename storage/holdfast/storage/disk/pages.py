@@ -67,6 +67,7 @@ class _Meta(NamedTuple):
 
     unused: _Tree
     main: _Tree
+    map_bytes: int
     last_page: int
     transaction: int
 
@@ -110,13 +111,17 @@ class _Pages:
         self._content = content
         self._meta = _newest_meta(content)
         self._page_bytes = self._meta.unused.page_bytes
-        self._met = bytearray(self._meta.last_page + 1)
+        last = self._meta.last_page
+        if not _META_PAGES - 1 <= last < self._meta.map_bytes // self._page_bytes:
+            raise _Differ(f"its last page would be {last}, of {self._meta.map_bytes} bytes")
+        self._met = bytearray(last + 1)
 
     def check(self) -> None:
-        """Walk all trees, and then the list of unused pages, which may name none of them."""
-        last = self._meta.last_page
-        if last < _META_PAGES - 1 or (last + 1) * self._page_bytes > len(self._content):
-            raise _Differ(f"its last page would be {last}, beyond its {len(self._content)} bytes")
+        """Walk all trees, and then the list of unused pages, which may name none of them.
+
+        A page that its own transaction frees again is never written. If it is behind all others,
+        the file ends before it: so what is beyond the end has to be unused.
+        """
         self._met[:_META_PAGES] = b"\1" * _META_PAGES
         waiting = [self._meta.main]
         while waiting:
@@ -125,6 +130,12 @@ class _Pages:
         self._walk(self._meta.unused, lists)
         for each in lists:
             self._take_list(*each)
+        if (number := self._met.find(0, self._pages_there())) >= 0:
+            raise _Differ(f"page {number} is beyond the file's end, and not said to be unused")
+
+    def _pages_there(self) -> int:
+        """Return how many pages the file has; one that was cut off midway is none."""
+        return len(self._content) // self._page_bytes
 
     def _walk(self, tree: _Tree, entries: list[_Entry] | None = None) -> list[_Tree]:
         """Meet the pages of a tree, and collect what it holds, if wanted; return those in it."""
@@ -154,9 +165,16 @@ class _Pages:
 
     def _page(self, number: int) -> memoryview:
         """Return a page that is met for the first time."""
-        self._meet(number)
+        self._meet_written(number, 1)
         size = self._page_bytes
         return self._content[number * size : (number + 1) * size]
+
+    def _meet_written(self, first: int, count: int) -> None:
+        """Meet pages that have a content."""
+        if first + count > self._pages_there():
+            raise _Differ(f"page {first + count - 1} is used, and beyond the file's end")
+        for number in range(first, first + count):
+            self._meet(number)
 
     def _meet(self, number: int) -> None:
         if number > self._meta.last_page:
@@ -205,15 +223,18 @@ class _Pages:
         return _Entry(key, *self._large(first, size))
 
     def _large(self, first: int, size: int) -> tuple[memoryview, int]:
-        """Meet the pages of a large value, the first of which says how many there are."""
+        """Meet the pages of a large value, the first of which says how many there are.
+
+        They may be more than it needs: a transaction that makes its own value smaller leaves it
+        where it is.
+        """
         head = self._page(first)
         said, _, flags, _, _ = _HEAD.unpack_from(head)
         (count,) = _U32.unpack_from(head, _HEAD.size - _U32.size)
         needed = -(-(_HEAD.size + size) // self._page_bytes)
-        if (said, flags, count) != (first, _OVERFLOW, needed):
+        if (said, flags) != (first, _OVERFLOW) or count < needed:
             raise _Differ(f"page {first}, of a value of {size} bytes, has a damaged head")
-        for number in range(first + 1, first + count):
-            self._meet(number)
+        self._meet_written(first + 1, count - 1)
         begin = first * self._page_bytes + _HEAD.size
         return self._content[begin : begin + size], count
 
@@ -238,8 +259,10 @@ def _newest_meta(content: memoryview) -> _Meta:
 
 
 def _meta_at(content: memoryview, start: int) -> _Meta:
-    at = start + _HEAD.size + _META_HEAD.size
+    said = start + _HEAD.size
+    at = said + _META_HEAD.size
     if at + 2 * _TREE.size + _META_TAIL.size > len(content):
         raise _Differ("it is shorter than its meta pages")
     unused, main = (_Tree(*_TREE.unpack_from(content, at + n * _TREE.size)) for n in range(2))
-    return _Meta(unused, main, *_META_TAIL.unpack_from(content, at + 2 * _TREE.size))
+    *_, map_bytes = _META_HEAD.unpack_from(content, said)
+    return _Meta(unused, main, map_bytes, *_META_TAIL.unpack_from(content, at + 2 * _TREE.size))

@@ -32,7 +32,7 @@ def nodes(tmp_path: Path) -> list[Path]:
 @pytest.fixture
 def one_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that are invoked here, and not in processes of their own, share one JVM."""
-    monkeypatch.setattr("holdfast.replay.app.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("holdfast.replay.app.opened", lambda *_, **__: nullcontext(spark))
 
 
 def command(nodes: list[Path], *more: str) -> list[str]:
@@ -70,12 +70,14 @@ def test_a_sound_log_ends_with_0(nodes: list[Path]) -> None:
 
 
 def test_a_finding_is_told_as_fields_and_ends_with_1(nodes: list[Path]) -> None:
+    """The file is not the one that was sealed, and what it says is not so."""
     changed(nodes[2], "offset forged")
 
     done = run(nodes, "--json")
 
     assert done.returncode == 1
-    (found,) = json.loads(done.stdout)["findings"]
+    other_bytes, found = json.loads(done.stdout)["findings"]
+    assert (other_bytes["kind"], other_bytes["file"]) == ("bytes", str(data(nodes[2])))
     assert found == {
         "kind": "payload",
         "node": "n3",

@@ -42,6 +42,12 @@ def sound_nodes(parent: Path) -> list[Path]:
     return write_nodes(parent, LOG, nodes=3, cut_at=CUT_AT)
 
 
+def copied(sound: Path, to: Path) -> list[Path]:
+    """Copy the folder that `sound_nodes` has filled; return the nodes there."""
+    shutil.copytree(sound, to)
+    return [to / name for name in ("n1", "n2", "n3")]
+
+
 def segment(node: Path, nth: int = 1) -> Path:
     return segments_in(node / "segments")[nth]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,6 +18,7 @@ from spark.archive_damage import (
     FILE,
     LOG,
     Change,
+    copied,
     data,
     on_manifest,
     sound_nodes,
@@ -37,8 +37,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def nodes(sound: Path, tmp_path: Path) -> list[Path]:
-    shutil.copytree(sound, tmp_path / "nodes")
-    return [tmp_path / "nodes" / name for name in ("n1", "n2", "n3")]
+    return copied(sound, tmp_path / "nodes")
 
 
 def packed_again(node: Path) -> None:

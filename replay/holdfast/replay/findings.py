@@ -17,6 +17,11 @@ class CannotCheck(Exception):
     """The surroundings failed, not the log: nothing was proven. The sentence says what to do."""
 
 
+def place_of(position: Position) -> str:
+    """Write a position as people read it."""
+    return f"{position.index}.{position.ordinal}"
+
+
 class Finding(NamedTuple):
     """Something that is wrong."""
 
@@ -30,7 +35,7 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         """Format it as one line for people."""
-        place = f"at {self.position.index}.{self.position.ordinal}" if self.position else ""
+        place = f"at {place_of(self.position)}" if self.position else ""
         parts = [
             f"node {self.node}" if self.node else "",
             f"group {self.group!r}" if self.group else "",
@@ -92,12 +97,10 @@ class Report:
         lines += [f"  - {finding}" for finding in self.findings]
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"not finished: {self.unfinished}"] if self.unfinished else []
-        last = f"{self.last.index}.{self.last.ordinal}" if self.last else "nothing"
+        last = place_of(self.last) if self.last else "nothing"
         digest = "none" if self.digest is None else f"{self.digest:016x}"
         verdict = "verified" if self.passed else "NOT verified"
-        behind = (
-            f" behind the checkpoint at {self.cut.index}.{self.cut.ordinal}" if self.cut else ""
-        )
+        behind = f" behind the checkpoint at {place_of(self.cut)}" if self.cut else ""
         lines.append(
             f"{verdict}: {self.records} records{behind} up to {last}, state digest {digest}"
         )

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import truncate
-from holdfast.replay.findings import Finding
+from holdfast.replay.findings import Finding, place_of
 from holdfast.storage.segments.checkpoint import SUFFIX
 from holdfast.storage.segments.file_contents import UNTOLD, tells_each_file
 from holdfast.storage.segments.segments import (
@@ -188,7 +188,8 @@ def _untrue(path: Path, manifest: Manifest) -> Iterator[str]:
     if path.name != name:
         yield f"the manifest is of segment {name}, and the folder is {truncate(path.name)}"
     if first > last:
-        yield f"the manifest says that the segment begins at {_at(first)} and ends at {_at(last)}"
+        ends = f"begins at {place_of(first)} and ends at {place_of(last)}"
+        yield f"the manifest says that the segment {ends}"
     numbers = [block.block for block in manifest.blocks]
     if numbers != sorted(set(numbers)):
         yield "the manifest lists its blocks twice or out of order"
@@ -214,10 +215,6 @@ def _inside(block: BlockDigest, first: Position, last: Position) -> bool:
 
 def _present(path: Path) -> list[str]:
     return [name for name in _FILES if os.path.lexists(path / name)]
-
-
-def _at(place: Position) -> str:
-    return f"{place.index}.{place.ordinal}"
 
 
 def _shown(value: object) -> str:

@@ -9,7 +9,6 @@ that is folded. Knows files and findings, not how the worker checks them.
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ from holdfast.replay.read.node_logs import (
 )
 from holdfast.replay.spark.tasks import Task
 from holdfast.replay.verify.sealed_bytes import other_files
+from holdfast.storage.segments.file_contents import sha256_of
 
 Sums: TypeAlias = Mapping[str, str]
 """SHA-256 of each file's bytes, by its path. A file that cannot be read has a sum of its own."""
@@ -43,7 +43,6 @@ Run: TypeAlias = Callable[[Sequence[Task]], list[ResultRow]]
 
 _TASK_BYTES: Final = 32 << 20
 """How much of small files one task takes, so that many of them cost few tasks."""
-_READ_BYTES: Final = 1 << 20
 _READERS: Final = 4
 
 
@@ -97,14 +96,10 @@ def _sums_of(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _sum(path: str) -> str:
-    digest = hashlib.sha256()
     try:
-        with Path(path).open("rb") as file:
-            while chunk := file.read(_READ_BYTES):
-                digest.update(chunk)
+        return sha256_of(Path(path))
     except OSError:
         return path  # whoever reads it next tells what is wrong with it
-    return digest.hexdigest()
 
 
 def _content(path: str, sums: Sums) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from holdfast.replay.findings import Finding
 from holdfast.replay.read.node_logs import NodeLog, node_logs
 from holdfast.replay.verify.hashes import Comparable, Sum
 from holdfast.replay.verify.node_comparison import NOTHING_READABLE, NodeComparison
-from spark.archive_damage import LOG, data, segment, sound_nodes
+from spark.archive_damage import LOG, copied, data, segment, sound_nodes
 from spark.damage_kinds import KINDS, Expected, Kind, changed
 from spark.event_logs import write_node
 from unit.replay.verify.plain_reader import PlainReader
@@ -29,8 +29,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def nodes(sound: Path, tmp_path: Path) -> list[Path]:
-    shutil.copytree(sound, tmp_path / "nodes")
-    return [tmp_path / "nodes" / name for name in ("n1", "n2", "n3")]
+    return copied(sound, tmp_path / "nodes")
 
 
 def compared(folders: Sequence[Path]) -> tuple[list[Finding], NodeLog | None]:

@@ -129,7 +129,7 @@ class _Pages:
         lists: list[_Entry] = []
         self._walk(self._meta.unused, lists)
         for each in lists:
-            self._take_list(*each)
+            self._take_list(each)
         if (number := self._met.find(0, self._pages_there())) >= 0:
             raise _Differ(f"page {number} is beyond the file's end, and not said to be unused")
 
@@ -238,8 +238,9 @@ class _Pages:
         begin = first * self._page_bytes + _HEAD.size
         return self._content[begin : begin + size], count
 
-    def _take_list(self, key: memoryview, value: memoryview, _pages: int) -> None:
+    def _take_list(self, entry: _Entry) -> None:
         """Meet the pages that were freed by one transaction; LMDB may leave a list that says 0."""
+        key, value = entry.key, entry.value
         if len(key) != _U64.size or len(value) < _U64.size or len(value) % _U64.size:
             raise _Differ("a list of unused pages has a damaged size")
         (transaction,), (count, *numbers) = _U64.unpack(key), memoryview(bytes(value)).cast("Q")

@@ -3,9 +3,10 @@
     python -m storage.flipping DIRECTORY SEED COUNT (anywhere | heads)
 
 The directory holds `raft/` and `state/`. For every flip a child opens both as a node does; prints a
-JSON line: file, byte, bit, and what the child found. The file is mended before the next. With
-`heads` only what LMDB itself says of its pages is flipped, and a child that finds everything goes
-on writing, as a node does: then all that was there has to be there still.
+JSON line: file, byte, bit, and what the child found. The file is mended before the next. A
+child that finds records sound and pages damaged writes the file anew, as a node does. With `heads`
+only what LMDB itself says of its pages is flipped, and a child that finds everything goes on
+writing: then all that was there has to be there still.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from typing import Any, Final
 
 import lmdb
 
-from holdfast.storage.directory.check import JOURNAL_FOLDER, STATE_FOLDER, walk_directory
+from holdfast.storage.directory.anew import write_anew
+from holdfast.storage.directory.check import ENVIRONMENTS, walk_directory
 from holdfast.storage.disk.environment import DATA_FILE, LOCK_FILE
 from holdfast.storage.journal.journal import Entry, JournalBatch, JournalImage
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
@@ -30,21 +32,21 @@ from holdfast.storage.state.state_store import StateStore
 from storage.power import PAGE
 from storage.stores import content, meta
 
-SAME, DAMAGED, OLDER, WRONG, SPOILED = "same", "damaged", "older", "wrong", "spoiled"
-_CODES: Final = (SAME, DAMAGED, OLDER, WRONG, SPOILED)
+SAME, MENDED, DAMAGED = "same", "mended", "damaged"
+OLDER, WRONG, SPOILED = "older", "wrong", "spoiled"
+_CODES: Final = (SAME, MENDED, DAMAGED, OLDER, WRONG, SPOILED)
 WRITES: Final = 12
 """Commits and snapshots after a start that found everything, which use the pages that are free."""
 HEAD: Final = 16
 """Bytes of a page's head."""
-_FOLDERS: Final = (JOURNAL_FOLDER, STATE_FOLDER)
 
 
 def seen(path: Path) -> tuple[object, tuple[object, ...]]:
     """Everything that a node would read at its start."""
-    journal = LmdbJournal(path / JOURNAL_FOLDER)
+    journal = LmdbJournal(path / ENVIRONMENTS[0])
     image = journal.load()
     journal.close()
-    store = StateStore(path / STATE_FOLDER)
+    store = StateStore(path / ENVIRONMENTS[1])
     found = content(store)
     store.close()
     return image, found
@@ -52,11 +54,15 @@ def seen(path: Path) -> tuple[object, tuple[object, ...]]:
 
 def start(path: Path, whole: tuple[object, tuple[object, ...]], *, writes: bool) -> str:
     """Check as a node does, then read, then write if wanted; this process may die of it."""
-    if not walk_directory(path).sound:
+    verdict = walk_directory(path)
+    if not verdict.sound:
         return DAMAGED
+    for name in verdict.spoiled:
+        write_anew(path / name)
     journal, state = seen(path)
     if (journal, state) == whole:
-        return SAME if not writes or _goes_on(path, whole) else SPOILED
+        found = MENDED if verdict.spoiled else SAME
+        return found if not writes or _goes_on(path, whole) else SPOILED
     return OLDER if journal == whole[0] and _is_older(state, whole[1]) else WRONG
 
 
@@ -68,7 +74,7 @@ def _goes_on(path: Path, whole: tuple[object, tuple[object, ...]]) -> bool:
     assert isinstance(records, list)
     assert isinstance(all_events, list)
     _sync_nothing()
-    journal, store = LmdbJournal(path / JOURNAL_FOLDER), StateStore(path / STATE_FOLDER)
+    journal, store = LmdbJournal(path / ENVIRONMENTS[0]), StateStore(path / ENVIRONMENTS[1])
     journal.load()
     last = image.entries[-1].index
     for step in range(1, WRITES + 1):
@@ -78,11 +84,13 @@ def _goes_on(path: Path, whole: tuple[object, tuple[object, ...]]) -> bool:
         store.write_snapshot([record], [], meta(told.index + step))
     journal.close()
     store.close()
+    verdict = walk_directory(path)
     after, (_, records_after, events_after) = seen(path)
     assert isinstance(after, JournalImage)
     assert isinstance(records_after, list)
     kept = after.entries[: len(image.entries)] == image.entries
-    return kept and set(records) <= set(records_after) and events_after == all_events
+    sound = verdict.sound and not verdict.spoiled
+    return sound and kept and set(records) <= set(records_after) and events_after == all_events
 
 
 def _sync_nothing() -> None:
@@ -162,7 +170,7 @@ def main(directory: str, seed: str, count: str, where: str) -> None:
     path, random = Path(directory), Random(seed)
     whole = seen(path)
     images = {file: file.read_bytes() for file in path.glob("*/*") if file.name != LOCK_FILE}
-    flippable = [path / folder / DATA_FILE for folder in _FOLDERS]
+    flippable = [path / folder / DATA_FILE for folder in ENVIRONMENTS]
     contents = [images[file] for file in flippable]
     heads = where == "heads"
     chosen = (
@@ -175,9 +183,11 @@ def main(directory: str, seed: str, count: str, where: str) -> None:
         flipped[at] ^= 1 << bit
         flippable[folder].write_bytes(flipped)
         found = in_child(path, whole, writes=heads)
+        for file in set(path.glob("*/*")) - images.keys():
+            file.unlink()
         for file, image in images.items():
             file.write_bytes(image)
-        print(json.dumps([_FOLDERS[folder], at, bit, found]))
+        print(json.dumps([ENVIRONMENTS[folder], at, bit, found]))
 
 
 if __name__ == "__main__":

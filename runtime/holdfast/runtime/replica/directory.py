@@ -50,6 +50,8 @@ def open_directory(config: DirectoryConfig) -> DataDirectory:
         rebuild=config.rebuild,
         disk_reserve_bytes=config.disk_reserve_bytes,
     )
+    for name, fault in directory.verdict.spoiled.items():
+        logger.critical(_WRITTEN_ANEW, config.path / name, fault)
     if directory.verdict.sound:
         if config.rebuild and not directory.verdict.blank:
             logger.warning(_NOT_EMPTIED, config.path, config.path)
@@ -71,6 +73,11 @@ _NOT_EMPTIED = (
     "--rebuild touches no data: %s is not empty, so the node goes on with what it holds. Leave the "
     "option out; if that data must not be used, stop the node, move %s away and start with "
     "--rebuild again"
+)
+_WRITTEN_ANEW = (
+    "the file of %s was damaged where only a write would have met it (%s). All of its records are "
+    "sound, so they were written to a new file, and the node goes on; the old file is kept beside "
+    "it as data.mdb.damaged-<n>. Look at the disk: this is what a failing one does"
 )
 _ALONE = (
     "it is damaged ({reason}), and a cluster of one has no peer to rebuild from. Restore a backup "

@@ -1,6 +1,7 @@
 """S21: at each start a child process reads and checks every record of journal and state.
 
-It also looks whether the pages of their files are what a write takes them for.
+It also looks whether the pages of their files are what a write takes them for. Where only that is
+damaged the records are sound, and the files are to be written anew (`anew.py`).
 
 LMDB maps its file: if the file is too short for a page, reading the page kills the process with
 SIGBUS. So a child reads, and its death is a verdict, too: damage. As a program,
@@ -14,7 +15,7 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import lmdb
@@ -34,6 +35,7 @@ from holdfast.storage.state.state_records import (
 
 JOURNAL_FOLDER = "raft"
 STATE_FOLDER = "state"
+ENVIRONMENTS = (JOURNAL_FOLDER, STATE_FOLDER)
 CHECK_SECONDS_MAX = 600.0
 
 _OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -53,6 +55,8 @@ class Verdict:
     forming: bool = False  # it began to form a cluster that is not formed yet (S19)
     refusal: str = ""
     """A `Refusal` if nothing could be judged: not sound, not damaged, so no reason to rebuild."""
+    spoiled: dict[str, str] = field(default_factory=dict)
+    """Of a sound directory: environments whose pages are damaged, and what is wrong with them."""
 
 
 def verify_directory(path: Path, *, seconds_max: float = CHECK_SECONDS_MAX) -> Verdict:
@@ -83,13 +87,18 @@ def walk_directory(path: Path) -> Verdict:
             cluster_id, node_id = image.identity.cluster_id, image.identity.node_id
             forming = image.identity.stage == "forming"
         applied = _walk_state(path / STATE_FOLDER)
-        _walk_pages(path)
     except (JournalDamaged, StateDamaged) as damage:
         return Verdict(sound=False, reason=damage.damage, cluster_id=cluster_id, node_id=node_id)
     except DirectoryRefused as refused:
         return _unjudged(refused.detail, refused.refusal)
-    blank = image == JournalImage() and applied is None
-    return Verdict(sound=True, cluster_id=cluster_id, node_id=node_id, blank=blank, forming=forming)
+    return Verdict(
+        sound=True,
+        cluster_id=cluster_id,
+        node_id=node_id,
+        blank=image == JournalImage() and applied is None,
+        forming=forming,
+        spoiled=_spoiled(path),
+    )
 
 
 def _walk_state(path: Path) -> int | None:
@@ -109,12 +118,10 @@ def _walk_state(path: Path) -> int | None:
     return None if meta is None else meta.index
 
 
-def _walk_pages(path: Path) -> None:
-    """Check what only a write uses, which would spoil records: unused pages, and free room."""
-    if fault := fault_of_pages(path / JOURNAL_FOLDER / DATA_FILE):
-        raise JournalDamaged(path / JOURNAL_FOLDER, None, fault)
-    if fault := fault_of_pages(path / STATE_FOLDER / DATA_FILE):
-        raise StateDamaged(path / STATE_FOLDER, fault)
+def _spoiled(path: Path) -> dict[str, str]:
+    """Look at what only a write uses, and which would spoil records: unused pages, free room."""
+    looked = {name: fault_of_pages(path / name / DATA_FILE) for name in ENVIRONMENTS}
+    return {name: fault for name, fault in looked.items() if fault}
 
 
 def _death(number: signal.Signals) -> Verdict:

@@ -7,8 +7,9 @@
     recovery    the restore that the data comes from, if any (`recovery_mark`)
     audit/      who was refused; nothing of the log
 
-Leftovers of a crash (`raft.new`, `state.new`, `state.incoming`, `state.copy*`) hold nothing that
-was acknowledged, and are removed at the next start. Damaged environments are never deleted.
+Leftovers of a crash (`raft.new`, `state.new`, `state.incoming`, `state.copy*`, `*.anew`) hold
+nothing that was acknowledged, and are removed at the next start. Damaged environments are never
+deleted, nor is a file `data.mdb.damaged-<n>` in one that was written anew.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
+from holdfast.storage.directory.anew import BEGUN, write_anew
 from holdfast.storage.directory.check import (
     CHECK_SECONDS_MAX,
+    ENVIRONMENTS,
     JOURNAL_FOLDER,
     STATE_FOLDER,
     Verdict,
     verify_directory,
 )
 from holdfast.storage.directory.recovery_mark import RECOVERY_NAME, read_mark
-from holdfast.storage.disk.environment import error_code
+from holdfast.storage.disk.environment import DATA_FILE, error_code
 from holdfast.storage.disk.files import (
     make_directory,
     remove_tree,
@@ -49,8 +52,10 @@ if TYPE_CHECKING:
 LOCK_NAME = "lock"
 SEGMENTS_FOLDER = "segments"
 AUDIT_FOLDER = "audit"
-_ENVIRONMENTS = (JOURNAL_FOLDER, STATE_FOLDER)
-_LEFTOVERS = ("raft.new", "state.new", "state.incoming", "state.copy*")
+_LEFTOVERS = (
+    *("raft.new", "state.new", "state.incoming", "state.copy*"),
+    *(name + BEGUN for name in ENVIRONMENTS),
+)
 UNFINISHED = "unfinished"
 _IGNORED = ("lock", "lost+found", AUDIT_FOLDER, RECOVERY_NAME, f"{RECOVERY_NAME}.new")
 """Our lock, a new ext4's own folder, the audit, and what a blank disk knows of its peers."""
@@ -63,7 +68,7 @@ def is_empty(path: Path) -> bool:
     """
     if not path.is_dir():
         return not path.exists()
-    laid_out = (*_ENVIRONMENTS, UNFINISHED) if (path / UNFINISHED).exists() else ()
+    laid_out = (*ENVIRONMENTS, UNFINISHED) if (path / UNFINISHED).exists() else ()
     segments = path / SEGMENTS_FOLDER
     sealed = segments.is_dir() and any(segments.iterdir())
     nothing = {*_IGNORED, *laid_out, SEGMENTS_FOLDER}
@@ -92,8 +97,9 @@ def clear_unfinished(path: Path) -> None:
 class DataDirectory:
     """An open data directory, locked until `close`.
 
-    Opening raises `DirectoryRefused`, and never changes stored data. `verdict` tells whether the
+    Opening raises `DirectoryRefused`, and never changes stored records. `verdict` tells whether the
     content can be trusted. If not, the caller either stops or calls `set_aside` and rebuilds.
+    Records that can be trusted, in a file that cannot be written to, are in a new one by then.
     """
 
     def __init__(
@@ -167,7 +173,7 @@ class DataDirectory:
         new incarnation. After a crash in between one of them is missing, which is damage again.
         """
         number = 1 + max((_number(path) for path in self.path.glob("*.damaged-*")), default=0)
-        for name in _ENVIRONMENTS:
+        for name in ENVIRONMENTS:
             if (self.path / name).exists():
                 rename_durably(self.path / name, self.path / f"{name}.damaged-{number}")
         self.verdict = self._lay_out()
@@ -188,8 +194,8 @@ class DataDirectory:
         self.close()
 
     def _enter(self, *, may_create: bool) -> Verdict:
-        present = [name for name in _ENVIRONMENTS if (self.path / name).exists()]
-        if present == list(_ENVIRONMENTS):
+        present = [name for name in ENVIRONMENTS if (self.path / name).exists()]
+        if present == list(ENVIRONMENTS):
             return self._checked()
         if present:
             missing = STATE_FOLDER if present == [JOURNAL_FOLDER] else JOURNAL_FOLDER
@@ -212,7 +218,20 @@ class DataDirectory:
         ):
             if stored not in {"", ours}:
                 raise DirectoryRefused(self.path, refusal, _foreign(what, stored, ours))
+        for name in verdict.spoiled:
+            self._write_anew(self.path / name)
         return verdict
+
+    def _write_anew(self, environment: Path) -> None:
+        size = (environment / DATA_FILE).stat().st_size
+        taker = f"a sound copy of {environment / DATA_FILE} takes, whose pages are damaged"
+        if lack := shortage(self.path, self._disk_reserve_bytes, size, taker):
+            why = f"{lack}. {_NO_SPACE}"
+            raise DirectoryRefused(self.path, Refusal.NO_SPACE, why)
+        try:
+            write_anew(environment)
+        except (OSError, lmdb.Error) as error:
+            raise _unusable(self.path, error) from error
 
     def _lay_out(self) -> Verdict:
         """Make both environments, empty; a mark file exists until both are complete."""
@@ -247,7 +266,7 @@ class DataDirectory:
         mark = self.path / UNFINISHED
         if mark.exists():
             # The layout was not finished, so nothing has used it: start over.
-            for name in _ENVIRONMENTS:
+            for name in ENVIRONMENTS:
                 remove_tree(self.path / name)
             mark.unlink()
             sync_path(self.path)

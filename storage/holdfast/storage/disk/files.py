@@ -77,10 +77,16 @@ def room_left(path: Path, reserve: int | None = None) -> int:
     return free_bytes(path) - _least(path, reserve)
 
 
-def shortage(path: Path, reserve: int | None = None, soon: int = 0) -> str:
+def shortage(
+    path: Path,
+    reserve: int | None = None,
+    soon: int = 0,
+    taker: str = "files of the journal take at once",
+) -> str:
     """Describe a file system that is, or soon will be, `below_reserve`; else return "".
 
-    It names the setting that decides. `soon`: bytes that are about to be taken for good.
+    It names the setting that decides. `soon`: bytes that are about to be taken for good, and by
+    what.
     """
     free, least = free_bytes(path), _least(path, reserve)
     if free >= least + soon:
@@ -88,12 +94,12 @@ def shortage(path: Path, reserve: int | None = None, soon: int = 0) -> str:
     by_rule = " is unset, so it is the larger of 256 MiB and 5 %" if reserve is None else ""
     return (
         f"its file system has {free} bytes left, less than the reserve of {least} bytes "
-        f"(node.disk_reserve_bytes{by_rule}){_to_be_taken(soon)}"
+        f"(node.disk_reserve_bytes{by_rule}){_to_be_taken(soon, taker)}"
     )
 
 
-def _to_be_taken(soon: int) -> str:
-    return f" and the {soon} bytes that files of the journal take at once" if soon else ""
+def _to_be_taken(soon: int, taker: str) -> str:
+    return f" and the {soon} bytes that {taker}" if soon else ""
 
 
 def _least(path: Path, reserve: int | None) -> int:

@@ -3,7 +3,11 @@
 import pytest
 
 from holdfast.chaos.history.happenings import Phase
-from holdfast.coordinator.model.consumer_events import ConvertedMember, GroupConverted
+from holdfast.coordinator.model.consumer_events import (
+    ConvertedMember,
+    GroupConverted,
+    MemberAdvanced,
+)
 from holdfast.coordinator.model.events import MembersLeft, PartitionsAdded, TopicsDeleted, TopicSize
 from holdfast.coordinator.model.ids import TopicPartitions
 from unit.chaos.scribe import (
@@ -158,6 +162,25 @@ def test_a_claim_of_what_a_conversion_told_is_a_reason() -> None:
     s.entry(assigned(8, {"a.1": [0, 1], "b": []}))
 
     assert whats(s.judged("I8")) == ""
+
+
+@pytest.mark.parametrize(("advances", "said"), [(True, False), (False, True)])
+def test_a_claim_of_what_an_epoch_granted_is_a_reason(*, advances: bool, said: bool) -> None:
+    """K-Q12: a classic member of a heartbeat group claims by the epoch that it had there."""
+    s = begun(protocol=COOPERATIVE)
+    assert shared(s, {"a.1": [0, 1], "b": [2]}) == ""
+    s.entry(GroupConverted("consumer", 1, (converted("a.1", 0, 1), converted("b", 2))))
+    if advances:
+        last = (TopicPartitions("t", (2,)),)
+        s.entry(MemberAdvanced("b", 5, (), last, (), waiting=False))
+        s.entry(MemberAdvanced("a.1", 5, (), (), last, waiting=False))
+    told = (converted("a.1", 0, 1, 2), converted("b"))
+    s.entry(GroupConverted("classic", 7, told, COOPERATIVE, "a.1"), opened())
+    s.entry(*(updated(name, owning(has, COOPERATIVE, 5)) for name, has in OWNED.items()))
+    s.entry(started(8, "a.1", "b", protocol=COOPERATIVE))
+    s.entry(assigned(8, {"a.1": [0, 1], "b": []}))
+
+    assert ("t/2 is given to nobody" in whats(s.judged("I8"))) is said
 
 
 def test_an_old_claim_of_what_was_given_then_is_a_reason() -> None:

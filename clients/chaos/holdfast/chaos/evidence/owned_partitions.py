@@ -38,6 +38,8 @@ class OwnedPartitions:
         self._of: dict[str, Owned] = {}
         self._given: dict[int, Mapping[str, Collection[Partition]]] = {}
         self._names: dict[str, frozenset[str]] = {}
+        self._holds: dict[str, set[Partition]] = {}
+        """What each member owns in a group of the heartbeat protocol."""
 
     def follow(self, record: Recorded) -> None:
         """Take in one record."""
@@ -50,11 +52,26 @@ class OwnedPartitions:
         elif record.kind == "AssignmentStored":
             self._given[fields["generation"]] = assigned_by(fields)
         elif record.kind == "GroupConverted":  # it tells who owns what (K-Q2, K-Q12)
-            self._given[fields["generation"]] = {
-                each["member_id"]: listed(each["partitions"]) for each in fields["members"]
-            }
+            told = {each["member_id"]: listed(each["partitions"]) for each in fields["members"]}
+            self._given[fields["generation"]] = told
+            self._holds = {member_id: set(own) for member_id, own in told.items()}
+        elif record.kind == "MemberAdvanced":
+            self._advance(fields)
         elif record.kind == "GroupDeleted":
             self._given.clear()
+
+    def _advance(self, fields: Fields) -> None:
+        """Take in a step of the heartbeat protocol: a classic member claims by its epoch (K-Q9)."""
+        member_id, epoch = fields["member_id"], fields["epoch"]
+        own = self._holds.setdefault(member_id, set())
+        own -= set(listed(fields["freed"]))
+        own |= set(listed(fields["granted"]))
+        before = self._given.get(self._last(epoch) or 0, {})
+        self._given[epoch] = {**before, member_id: frozenset(own)}
+
+    def _last(self, generation: int) -> int | None:
+        """Return the last generation up to this one that gave something."""
+        return max((each for each in self._given if each <= generation), default=None)
 
     def of(self, member_id: str) -> Owned:
         """Return the partitions that a member last said it owns."""
@@ -75,7 +92,7 @@ class OwnedPartitions:
         True for a generation that is not known. A member that joined later says what it had under
         another member id, which the log does not tell: so any partition given then may be its own.
         """
-        last = max((each for each in self._given if each <= generation), default=None)
+        last = self._last(generation)
         if last is None:
             return True
         given = self._given[last]

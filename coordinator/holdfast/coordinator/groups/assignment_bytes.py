@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _ASSIGNED_PARTITIONS: Final = 1
 _USER_DATA: Final = 2
 _OWNED_PARTITIONS: Final = 3
+_OF_THE_CLIENT: Final = b'{"counts": '
+"""So begins what `holdfast.client` notes there, whichever assignor it runs: how large the topics
+were, and whether the member is to join again. It is about the rebalance that made it alone."""
 _TOPIC: Final = 1
 _PARTITIONS: Final = 2
 
@@ -63,7 +66,8 @@ def _read(message: bytes, field: int) -> tuple[TopicPartition, ...] | None:
 
 def has_user_data(assignment: bytes) -> bool:
     """Return whether an assignor has put bytes of its own into an assignment that can be read."""
-    return any(number == _USER_DATA and content for number, content in _fields(assignment))
+    told = [content for number, content in _fields(assignment) if number == _USER_DATA and content]
+    return any(isinstance(each, int) or not each.startswith(_OF_THE_CLIENT) for each in told)
 
 
 def written(partitions: Iterable[TopicPartitions]) -> bytes:

@@ -7,6 +7,9 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.client import CooperativeAssignor, RangeAssignor, StickyAssignor
+from holdfast.client._session.protocol import assign
+from holdfast.coordinator.assignors.base import MemberSubscription
 from holdfast.coordinator.groups.assignment_bytes import claimed, has_user_data, partitions
 from holdfast.coordinator.groups.assignment_bytes import written as core_written
 from holdfast.coordinator.model.ids import TopicPartition, TopicPartitions
@@ -116,3 +119,23 @@ def test_bytes_of_an_assignor_of_its_own_are_seen(
 ) -> None:
     """K-Q3: a group that has some is not converted."""
     assert has_user_data(written(owned, user_data)) == bool(user_data)
+
+
+@pytest.mark.parametrize(
+    "assignor", [StickyAssignor(), RangeAssignor(), CooperativeAssignor()], ids=lambda it: it.name
+)
+def test_what_our_own_client_notes_there_keeps_no_group_from_a_conversion(
+    assignor: StickyAssignor | RangeAssignor | CooperativeAssignor,
+) -> None:
+    """K-Q2: else no group of `holdfast.client` could change its protocol while it works."""
+    x = MemberSubscription(member_id="x", topics=frozenset("t"), owned={"t": (0, 1, 2, 3)})
+    y = MemberSubscription(member_id="y", topics=frozenset("t"))
+    given = assign(assignor, [x, y], {"t": 4})
+    assert all(b"counts" in each.assignment for each in given)
+    assert not any(has_user_data(each.assignment) for each in given)
+
+
+@pytest.mark.parametrize("content", [b"\x10\x05", b'\x12\x0b{"counts": \x12\x01x'])
+def test_whatever_else_stands_there_is_an_assignors(content: bytes) -> None:
+    """K-Q3: a number in its place, and bytes beside the client's."""
+    assert has_user_data(content)

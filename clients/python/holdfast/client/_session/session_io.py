@@ -77,7 +77,7 @@ class Stage(enum.Enum):
     RUNNING = enum.auto()
     """On the way into its group, or in it."""
     FAILED = enum.auto()
-    """Refused for good, and owns nothing; only another subscription would bring it back."""
+    """Refused for good, and owns nothing; only `subscribe` would bring it back."""
     LEAVING = enum.auto()
     """Owns nothing any more, and waits for the group to hear that it goes."""
     STOPPED = enum.auto()

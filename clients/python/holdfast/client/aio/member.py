@@ -258,7 +258,7 @@ class Member(Performing):
     async def wait_stopped(self) -> None:
         """Wait until the member has stopped; raises what stopped it, if that was not asked for.
 
-        Raises a refusal, too, that only another subscription could heal.
+        Raises a refusal, too, out of which only `subscribe` leads.
         """
         self._check_started()
         self._handlers.check_outside(self._callback_task, "wait_stopped")

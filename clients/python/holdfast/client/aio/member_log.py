@@ -59,7 +59,7 @@ class MemberLog:
                 )
             case Refused(error):
                 _LOGGER.error(
-                    "%s. It is in no group until it is given another subscription.", error
+                    "%s. It is in no group until `subscribe` is called.", error
                 )
             case Revoke(partitions) if partitions:
                 _LOGGER.info("%s lets go of %s.", self._who(), named(partitions))

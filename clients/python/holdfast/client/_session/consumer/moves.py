@@ -160,7 +160,7 @@ class Moves(Parts):
         self._join(Input.HEARD, now_ms, in_ms=max(0, self._join_from_ms - now_ms))
 
     def _refuse(self, error: HoldfastError, now_ms: int) -> None:
-        """T-14: end in FATAL. Only another subscription leads out, and none whoever is fenced."""
+        """T-14: end in FATAL. Only `subscribe` leads out, and nothing whoever is fenced."""
         fenced = isinstance(error, Fenced)
         self._lose_all(_stopped_by(error))
         self._calls.forget(*Kind)

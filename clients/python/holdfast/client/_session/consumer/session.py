@@ -47,9 +47,13 @@ class ConsumerSession(Answers):
         self._beat_if_due(now_ms)
 
     def subscribe(self, subscription: Subscription, now_ms: int) -> None:
-        """Want these topics from now on: the group hears it at once. It also leads out of FATAL."""
+        """Want these topics from now on: the group hears it at once.
+
+        It also leads out of FATAL, the same topics as well: what was refused may pass now (T-14).
+        """
         self._advance(now_ms)
-        if self._stopped or (self._is_subscribed and subscription == self._subscription):
+        out = self.state is State.FATAL or not self._is_subscribed
+        if self._stopped or not (out or subscription != self._subscription):
             return
         self._subscription, self._is_subscribed = subscription, True
         if self._started and self._allows(Input.SUBSCRIBED):

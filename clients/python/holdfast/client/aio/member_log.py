@@ -58,9 +58,7 @@ class MemberLog:
                     grant.fencing_token,
                 )
             case Refused(error):
-                _LOGGER.error(
-                    "%s. It is in no group until `subscribe` is called.", error
-                )
+                _LOGGER.error("%s. It is in no group until `subscribe` is called.", error)
             case Revoke(partitions) if partitions:
                 _LOGGER.info("%s lets go of %s.", self._who(), named(partitions))
             case Lost(partitions, reason) if reason.kind not in _SPOKEN_OF_AT_THE_END:

@@ -33,6 +33,7 @@ ERROR_NAMES: Final[dict[type, str]] = {
     rejections.InconsistentGroupProtocol: "INCONSISTENT_GROUP_PROTOCOL",
     rejections.GroupMaxSizeReached: "GROUP_MAX_SIZE_REACHED",
     rejections.GroupIdNotFound: "GROUP_ID_NOT_FOUND",
+    rejections.OtherGroupType: "GROUP_ID_NOT_FOUND",
     rejections.NonEmptyGroup: "NON_EMPTY_GROUP",
     rejections.GroupSubscribedToTopic: "GROUP_SUBSCRIBED_TO_TOPIC",
     rejections.TopicInUse: "GROUP_SUBSCRIBED_TO_TOPIC",

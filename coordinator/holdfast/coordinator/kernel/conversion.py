@@ -24,7 +24,11 @@ from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, JoinGrou
 from holdfast.coordinator.model.consumer_events import ConvertedMember, GroupConverted
 from holdfast.coordinator.model.levels import too_low
 from holdfast.coordinator.model.membership import line_of
-from holdfast.coordinator.model.rejections import GroupIdNotFound, RebalanceInProgress
+from holdfast.coordinator.model.rejections import (
+    GroupIdNotFound,
+    OtherGroupType,
+    RebalanceInProgress,
+)
 from holdfast.coordinator.model.state import EMPTY
 from holdfast.coordinator.model.subscriptions import CONSUMER as CONSUMER_PROTOCOLS
 
@@ -48,6 +52,10 @@ _OF_OTHERS: Final[Mapping[str, type]] = {
 """The calls by which members of the other protocol come, by the group's type."""
 _UP: Final = frozenset({"bidirectional", "upgrade"})
 """The migration policies under which a classic group with members may change its protocol."""
+_UNREADABLE: Final = (
+    "what they own cannot be told: their assignments are in another form, have an assignor's own "
+    "data, or give one partition to two"
+)
 
 
 def concerns(group: Group[Any] | None, command: object) -> bool:
@@ -71,7 +79,7 @@ def _heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
     error = consumer_validation.of_heartbeat(draft, command) or _not_upgradable(draft, command)
     members = None if error is not None else _readable(draft.group)
     if members is None:
-        refusal = error or GroupIdNotFound(draft.group_id)
+        refusal = error or _stays(draft, _UNREADABLE)
         draft.answer(command.caller.call, CONSUMER_TYPE.refused(command, refusal))
         return
     before = draft.mark()
@@ -82,16 +90,25 @@ def _heartbeat(draft: Draft, command: ConsumerGroupHeartbeat) -> None:
 def _not_upgradable(draft: Draft, command: ConsumerGroupHeartbeat) -> Rejection | None:
     """Say why this caller cannot have the group converted (K-Q3, K-M30)."""
     group: ClassicGroup = draft.group
-    absent = GroupIdNotFound(draft.group_id)
     if command.member_epoch != JOINING:
-        return absent
+        return GroupIdNotFound(draft.group_id)
     low = too_low(draft.state, GroupConverted, "the heartbeat protocol")
     if low is not None or group.state == EMPTY:
         return low  # K-Q1
     in_force = settings.of(draft.state, draft.group_id).consumer
-    if in_force.migration_policy not in _UP or group.body.protocol_type != CONSUMER_PROTOCOLS:
-        return absent
-    return absent if len(group.body.members) > in_force.max_size else None
+    if in_force.migration_policy not in _UP:
+        return _stays(draft, f"group.consumer_migration_policy is {in_force.migration_policy!r}")
+    if group.body.protocol_type != CONSUMER_PROTOCOLS:
+        return _stays(draft, f"its protocol type is {group.body.protocol_type!r}")
+    if len(group.body.members) > in_force.max_size:
+        return _stays(draft, f"it has more than the {in_force.max_size} of group.consumer_max_size")
+    return None
+
+
+def _stays(draft: Draft, why: str) -> OtherGroupType:
+    """K-Q3: say why a group that is there stays what it is."""
+    told = f"it has members of the classic protocol, and {why}. Stop these first, or use another id"
+    return OtherGroupType(draft.group_id, told)
 
 
 def _readable(group: ClassicGroup) -> tuple[ConvertedMember, ...] | None:

@@ -15,7 +15,12 @@ from holdfast.coordinator.consumer.targets import topics_digest
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.described import DescribedConsumerGroup, PreparedAssignment
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidConfig, Rejection
+from holdfast.coordinator.model.rejections import (
+    GroupIdNotFound,
+    InvalidConfig,
+    OtherGroupType,
+    Rejection,
+)
 from holdfast.coordinator.model.state import DEAD, Group, State
 
 if TYPE_CHECKING:
@@ -99,8 +104,11 @@ def describe_consumer_group(state: State, group_id: GroupId) -> DescribedConsume
     """Describe a group of the heartbeat protocol; of another type it is unknown (K-K5, K-K6)."""
     group = state.groups.get(group_id)
     show = None if group is None else type_of(group).describe_whole
-    if group is None or show is None:
+    if group is None:
         return DescribedConsumerGroup(GroupIdNotFound(group_id), group_id)
+    if show is None:
+        other = "it is of the classic protocol. Ask with DescribeGroups"
+        return DescribedConsumerGroup(OtherGroupType(group_id, other), group_id)
     return show(state, group)
 
 
@@ -118,8 +126,11 @@ def prepare_assignment(
 def describe_head(state: State, group_id: GroupId) -> DescribedGroup:
     """Describe a group without its members, of which there may be many."""
     group = state.groups.get(group_id)
-    if group is None or type_of(group).describe_member is None:
+    if group is None:
         return DescribedGroup(GroupIdNotFound(group_id), group_id)
+    if type_of(group).describe_member is None:
+        other = "it is of the heartbeat protocol. Ask with ConsumerGroupDescribe"
+        return DescribedGroup(OtherGroupType(group_id, other), group_id)
     shown = type_of(group).describe(group)
     return DescribedGroup(
         error=None,

@@ -100,6 +100,15 @@ class GroupIdNotFound:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherGroupType:
+    """There is one, but this call is of the other protocol (GROUP_ID_NOT_FOUND: K-K6, K-Q3)."""
+
+    group_id: GroupId
+    problem: str
+    """What it is, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
 class NonEmptyGroup:
     """The group still has members (K-K12, K-J23)."""
 
@@ -338,6 +347,7 @@ Rejection: TypeAlias = (
     | InconsistentGroupProtocol
     | GroupMaxSizeReached
     | GroupIdNotFound
+    | OtherGroupType
     | NonEmptyGroup
     | GroupSubscribedToTopic
     | TopicInUse

@@ -57,7 +57,8 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
     r.UnknownMemberId: Coded(
         e.ERROR_CODE_UNKNOWN_MEMBER_ID,
         "the group has no member {member_id!r}: its session ended, it left, or it was removed. "
-        "Join again with an empty member id",
+        "Join again: with an empty member id, or in the heartbeat protocol with this one and epoch "
+        "0",
     ),
     r.FencedInstanceId: Coded(
         e.ERROR_CODE_FENCED_INSTANCE_ID,
@@ -85,6 +86,9 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
     r.GroupIdNotFound: Coded(
         e.ERROR_CODE_GROUP_ID_NOT_FOUND,
         "there is no group {group_id!r}. Check the name with `holdfast group list`",
+    ),
+    r.OtherGroupType: Coded(
+        e.ERROR_CODE_GROUP_ID_NOT_FOUND, "the group {group_id!r} is not for this call: {problem}"
     ),
     r.NonEmptyGroup: Coded(
         e.ERROR_CODE_NON_EMPTY_GROUP,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from holdfast.coordinator.groups.assignment_bytes import written
+from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.model.commands import Heartbeat, TriggerRebalance
 from holdfast.coordinator.model.consumer_events import GroupConverted
 from holdfast.coordinator.model.events import Assigned, SettingChange
 from holdfast.coordinator.model.ids import TopicPartitions
 from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
-    GroupIdNotFound,
     IllegalGeneration,
+    OtherGroupType,
     RebalanceInProgress,
     UnsupportedVersion,
 )
@@ -310,7 +311,9 @@ def test_a_partition_of_two_owners_is_not_converted() -> None:
         _rejoin(world, x, y, shares)
         before = world.core.state
 
-        assert Consumer(world, "a").beat().error == GroupIdNotFound(GROUP)
+        error = Consumer(world, "a").beat().error
+        assert isinstance(error, OtherGroupType)
+        assert "what they own cannot be told" in error.problem
         assert world.core.state is before
 
 
@@ -389,7 +392,9 @@ def test_the_settings_say_which_way_a_group_with_members_may_go(
     """K-Q3, K-Q12."""
     world = World(settings=(SettingChange("group.consumer_migration_policy", policy),))
     stable(world, "x")
-    assert (Consumer(world, "a").beat().error is None) is up
+    error = Consumer(world, "a").beat().error
+    assert (error is None) is up
+    assert up or (isinstance(error, OtherGroupType) and repr(policy) in error.problem)
 
     other = World(settings=(SettingChange("group.consumer_migration_policy", policy),))
     a = Consumer(other, "a")
@@ -397,6 +402,20 @@ def test_the_settings_say_which_way_a_group_with_members_may_go(
     Classic(other, "x", "i-x").join()
     a.leave()
     assert (kind(other) == "classic") is down
+
+
+def test_who_asks_with_the_other_protocols_call_is_told_that_the_group_is_there() -> None:
+    """K-K6: the code is that of an absent group, as in Kafka; the sentence must not say that."""
+    world = World()
+    stable(world, "x")
+    whole = queries.describe_consumer_group(world.core.state, GROUP)
+    assert isinstance(whole.error, OtherGroupType)
+    assert "DescribeGroups" in whole.error.problem
+
+    Consumer(world, "a").beat()
+    plain = queries.describe_group(world.core.state, GROUP)
+    assert isinstance(plain.error, OtherGroupType)
+    assert "ConsumerGroupDescribe" in plain.error.problem
 
 
 def test_a_conversion_names_all_members_with_all_that_they_own() -> None:

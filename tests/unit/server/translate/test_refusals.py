@@ -54,6 +54,7 @@ def test_codes_are_those_that_kafka_has() -> None:
         r.InstanceForbidden: "GROUP_AUTHORIZATION_FAILED",
         r.PastHeartbeat: "FENCED_MEMBER_EPOCH",
         r.NotChosen: "UNKNOWN_MEMBER_ID",
+        r.OtherGroupType: "GROUP_ID_NOT_FOUND",
         r.StaleAssignment: "STALE_MEMBER_EPOCH",
     }
     for kind, row in TABLE.items():

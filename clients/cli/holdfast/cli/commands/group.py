@@ -289,7 +289,7 @@ def _name(member: a.RemovedMember) -> str:
 @as_json
 @asks_cluster
 def rebalance(cluster: Cluster, group_id: str, reason: str, *, as_json: bool) -> None:
-    """Open a join phase."""
+    """Open a join phase; of the heartbeat protocol: raise the epoch."""
     request = a.TriggerRebalanceRequest(group_id=group_id, reason=reason or None)
     response = cluster.change(request, a.TriggerRebalanceResponse)
     if as_json:

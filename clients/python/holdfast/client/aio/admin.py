@@ -166,7 +166,7 @@ class Admin(ClusterAdmin, GroupDescriptions):
         return by_name(results, members)
 
     async def trigger_rebalance(self, group: str, *, reason: str | None = None) -> None:
-        """Open a join phase, as if the group leader had asked for it."""
+        """Open a join phase, as if the group leader had asked; or raise the epoch (KIP-848)."""
         request = admin_pb2.TriggerRebalanceRequest(group_id=group_named(group), reason=reason)
         await self._change(request, admin_pb2.TriggerRebalanceResponse)
 

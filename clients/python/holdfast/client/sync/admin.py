@@ -101,7 +101,7 @@ class Admin:
         )
 
     def trigger_rebalance(self, group: str, *, reason: str | None = None) -> None:
-        """Open a join phase, as if the group leader had asked for it."""
+        """Open a join phase, as if the group leader had asked; or raise the epoch (KIP-848)."""
         THREAD.run(self._admin.trigger_rebalance(group, reason=reason))
 
     def offsets(

@@ -311,7 +311,7 @@ def test_t20_a_bad_target_is_told_and_the_member_lives_and_is_asked_again(
         until(lambda: owned_by_all(member), "it was asked again", within_s=20)
     (first, *_) = [each for each in said(caplog, logging.ERROR) if words in each.getMessage()]
     assert "is to compute the target of the group, and has none" in first.getMessage()
-    assert "the service asks another member" in first.getMessage()
+    assert "Now the service asks another member" in first.getMessage()  # ADR 57
 
 
 @both

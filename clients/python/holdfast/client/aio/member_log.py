@@ -97,8 +97,8 @@ class MemberLog:
     def _assignor_failed(self, error: HoldfastError) -> None:
         _LOGGER.error(
             "%s is to compute the target of the group, and has none: %s The members keep what they "
-            "have. It tries again, after longer and longer pauses; after its rebalance timeout of "
-            "%d ms the service asks another member.",
+            "have. Now the service asks another member, or this one again after a pause that grows. "
+            "(A node that is older asks another one after the rebalance timeout of %d ms.)",
             self._who(),
             f"{str(error).removesuffix('.')}.",
             self._session.settings.rebalance_timeout_ms,

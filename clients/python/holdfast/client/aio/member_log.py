@@ -97,7 +97,7 @@ class MemberLog:
     def _assignor_failed(self, error: HoldfastError) -> None:
         _LOGGER.error(
             "%s is to compute the target of the group, and has none: %s The members keep what they "
-            "have. Now the service asks another member, or this one again after a pause that grows. "
+            "have. Now the service asks another member, or after a pause this one again. "
             "(A node that is older asks another one after the rebalance timeout of %d ms.)",
             self._who(),
             f"{str(error).removesuffix('.')}.",

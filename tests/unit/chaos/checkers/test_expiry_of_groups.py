@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.coordinator.model.events import InstanceReleased, MemberExpired
 from unit.chaos.scribe import SESSION_MS, raised, settled, whats
 
@@ -27,6 +29,18 @@ def test_inv_12_the_word_that_a_process_stops_renews_nothing() -> None:
     s.wait(SESSION_MS / 2).entry(MemberExpired("b.1", "session"), raised(3, "expired"))
 
     assert s.judged("I12").violations == []
+
+
+@pytest.mark.parametrize(("later", "said"), [(1, ""), (0, "a of 'g' expired")])
+def test_inv_12_a_join_behind_the_expiry_is_of_the_next_life(later: int, said: str) -> None:
+    """It was sent before the expiry was seen, and accepted by an entry after it."""
+    s, _ = settled()
+    s.wait(SESSION_MS + 1)
+    call = s.send("ConsumerGroupHeartbeat", "w1", member_id="a", generation=0)
+    expired = s.entry(MemberExpired("a", "session"), raised(3, "expired"))
+    s.hear(call, generation=4, session_timeout_ms=SESSION_MS, position=[expired + later, 0])
+
+    assert whats(s.judged("I12"))[: len("a of 'g' expired")] == said
 
 
 def test_inv_12_a_silent_member_that_stays_is_found() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.coordinator.model.events import InstanceReleased, MemberExpired
+import pytest
+
+from holdfast.coordinator.model.events import InstanceReleased, MemberExpired, MembersRemoved
 from unit.chaos.scribe import (
     Scribe,
     advanced,
@@ -68,6 +70,25 @@ def test_inv_5_the_next_life_of_an_id_may_speak() -> None:
     s.beat("w1", "a", 4)
 
     assert s.judged("I5").violations == []
+
+
+@pytest.mark.parametrize(("removed", "said"), [(True, False), (False, True)])
+def test_inv_5_a_fence_goes_with_the_place_that_it_was_of(*, removed: bool, said: bool) -> None:
+    """S12: a place remembers who had it, until it is left or taken away; then any process may come.
+
+    Here the replaced b.1 takes the place of b.3, which came after b.2 was removed, or of b.2.
+    """
+    s, _ = settled()
+    s.entry(returned("b.1", "b.2"))
+    holder = "b.2"
+    if removed:
+        s.entry(MembersRemoved(("b.2",), "scaled down"), raised(3, "removed"))
+        s.entry(subscribed("b.3"), raised(4), target(4, {"b.3": [2, 3]}), advanced("b.3", 4))
+        holder = "b.3"
+    s.wait(1).entry(returned(holder, "b.1"), advanced("b.1", 4 if removed else 2))
+    s.beat("w1", "b.1", 4 if removed else 2)
+
+    assert ("StaticMemberReplaced had ended" in whats(s.judged("I5"))) is said
 
 
 def test_inv_5_who_has_said_that_it_stops_writes_no_more() -> None:

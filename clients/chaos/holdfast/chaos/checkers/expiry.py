@@ -62,8 +62,8 @@ class Life(NamedTuple):
 class Signs(NamedTuple):
     """A member's signs of life."""
 
-    sent: Sequence[int]
-    """When each was sent."""
+    sent: Sequence[tuple[int, int]]
+    """When each was sent, and which entry its answer names; 0: none."""
     spans: Sequence[Span]
     """From when each was sent until its answer was heard."""
 
@@ -140,7 +140,8 @@ def _signs(
         sent, spans = found[call.group, member_id]
         spans.append((call.start_us, call.end_us))  # type: ignore[attr-defined]  # built as lists
         if _renews(call, groups.get(call.group)):
-            sent.append(call.start_us)  # type: ignore[attr-defined]  # as above
+            index = call.position[0] if call.position else 0
+            sent.append((call.start_us, index))  # type: ignore[attr-defined]  # as above
     return found
 
 
@@ -181,7 +182,12 @@ def _early(
     expired_us = life.until_us
     # An unsure clock may run fast; a record may be seen late, which is no excuse the other way.
     whole_us = int(life.session_us * (1 - error)) - lag_us
-    signs_before = [each for each in signs.sent if each <= expired_us]
+    # What a later entry accepted began the member's next life: it came too late for this one.
+    signs_before = [
+        sent_us
+        for sent_us, index in signs.sent
+        if sent_us <= expired_us and index <= life.end.index
+    ]
     last_us = max(signs_before, default=0)
     if signs_before and expired_us - last_us < whole_us:
         yield Violation(INVARIANT, expired_us, _sentence(life, last_us, "its last sign of life"))

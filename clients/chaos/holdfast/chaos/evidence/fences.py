@@ -59,8 +59,12 @@ def fences(history: Sequence[Happening], kinds: Iterable[str] = EVERY_FENCE) -> 
     if not records:
         return _fences_by_grants(history)
     exact = is_exact(history)
-    told = told_of(history)
+    told, places = told_of(history), _Places()
     for record in records:
+        places.follow(record)
+        if record.kind == "StaticMemberReplaced":
+            known = found.get((record.group, record.fields["new_member_id"]), [])
+            _with_another_place(known, record, places)
         if record.kind in _RETURNS:
             _live_again(found.get((record.group, record.fields["member_id"]), []), record)
         if record.kind not in wanted:
@@ -80,6 +84,45 @@ def _live_again(ended: list[Fence], record: Recorded) -> None:
     if not ended or ended[-1].again_us != NEVER:
         return
     if record.fields.get("joined") or ended[-1].kind == "InstanceReleased":
+        ended[-1] = ended[-1]._replace(again_us=record.at_us, again_index=record.index)
+
+
+class _Places:
+    """Who holds each instance id, and when the last place of that name was given up."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], str] = {}
+        self._given_up: dict[tuple[str, str], int] = {}
+
+    def follow(self, record: Recorded) -> None:
+        """Take in one record."""
+        group, fields = record.group, record.fields
+        if record.kind in {"MemberJoined", "MemberSubscribed"} and fields["instance_id"]:
+            self._held[group, fields["instance_id"]] = fields["member_id"]
+        elif record.kind == "StaticMemberReplaced":
+            self._held[group, fields["instance_id"]] = fields["new_member_id"]
+        elif record.kind in REMOVALS or record.kind == "GroupDeleted":
+            gone = set(removed_by(record.kind, fields))
+            own = [place for place in self._held if place[0] == group]
+            for place in own:
+                if record.kind == "GroupDeleted" or self._held[place] in gone:
+                    del self._held[place]
+                    self._given_up[place] = record.index
+
+    def given_up(self, group: str, instance_id: str) -> int:
+        """Return the entry by which a place was last left, or taken from its holder; 0: never."""
+        return self._given_up.get((group, instance_id), 0)
+
+
+def _with_another_place(ended: list[Fence], record: Recorded, places: _Places) -> None:
+    """Begin another life with a swap, if the place of which the fence was is no more.
+
+    A place remembers who had it; with a removal, a leave or an expiry that is forgotten, as in
+    Kafka. Who was replaced before that is a process like any other when it comes back.
+    """
+    if not ended or ended[-1].again_us != NEVER:
+        return
+    if places.given_up(record.group, record.fields["instance_id"]) > ended[-1].index:
         ended[-1] = ended[-1]._replace(again_us=record.at_us, again_index=record.index)
 
 

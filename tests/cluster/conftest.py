@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.processes import INSECURE, running
+from harness.file_order import longest_first
 
 Stopped = Callable[[int, Path], Path]
 
@@ -33,16 +34,8 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first if this folder runs by itself: processes get them in this order.
-
-    Fails if one is not there: its name in the list would hold a place for nothing.
-    """
-    missing = [name for name in LONGEST if not (HERE / name).exists()]
-    if missing:
-        raise pytest.UsageError(f"{__file__} names files that are not there: {missing}")
-    order = {HERE / name: at for at, name in enumerate(LONGEST)}
-    if all(item.path.parent == HERE for item in items):
-        items.sort(key=lambda item: order.get(item.path, len(order)))
+    """Put the longest files first if this folder runs by itself."""
+    longest_first(items, HERE, LONGEST)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,12 @@
-"""Says at the end of a run how many transcripts went as with Kafka, and how many as listed."""
+"""Says at the end of a run how many transcripts went as with Kafka, and how many as listed.
+
+And which files begin first where processes share this folder.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +15,7 @@ import pytest
 from conformance.in_process import InProcess
 from conformance.replayer import deviations, heartbeat_transcripts
 from conformance.talk import Talk
+from harness.file_order import longest_first
 from property.test_kafka_consumer_model import PlayingConsumers
 
 if TYPE_CHECKING:
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
 REPLAYS = ("test_answers_are_kafkas[", "test_answers_over_grpc_are_kafkas[")
 WHERE = ("one-node-", "three-nodes-")
 IN_PROCESS = "in process"
+HERE = Path(__file__).parent
+LONGEST = ("test_over_grpc.py", "test_walks_over_grpc.py")
 
 
 FOUR = MappingProxyType({"t": 4})
@@ -31,6 +38,11 @@ class Start(Protocol):
     def __call__(
         self, topics: Mapping[str, int] = FOUR, config: Mapping[str, str] = MappingProxyType({})
     ) -> Talk: ...
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first if this folder runs by itself."""
+    longest_first(items, HERE, LONGEST)
 
 
 @pytest.fixture

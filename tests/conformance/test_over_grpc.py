@@ -3,7 +3,7 @@
 One node gets unary calls, and of every other client heartbeats in batches; three get the calls of
 members on Session streams.
 What was selected runs together before the first is judged: a timed transcript waits in real time.
-What restarts the coordinator runs alone, after the others.
+What restarts the coordinator runs by itself, on a cluster of its own beside the others.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from conformance.test_strictness import SEED, WITHOUT_DEVIATION, falsify
 from conformance.test_transcripts import TRANSCRIPTS_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
 Json = Any
 Outcomes = dict[str, str | None]
 pytestmark = pytest.mark.cluster
 
-AT_ONCE: Final = 12
+AT_ONCE: Final = 10
 """Transcripts under way; more would stretch the steps of the timed ones on two cores."""
 FALSIFIED: Final = 10
 
@@ -62,12 +62,16 @@ def chosen(session: pytest.Session) -> list[Json]:
     return plan + falsified() if false else plan
 
 
-def by_configuration(plan: Iterable[Json]) -> Mapping[str, list[Json]]:
-    """One cluster serves those that agree in their configuration."""
-    found: dict[str, list[Json]] = {}
+def by_cluster(plan: Iterable[Json]) -> list[tuple[str, list[Json]]]:
+    """One cluster serves those that agree in their configuration, and in whether they bear company.
+
+    Each with its configuration.
+    """
+    found: dict[tuple[str, bool], list[Json]] = {}
     for transcript in plan:
-        found.setdefault(json.dumps(transcript["config"], sort_keys=True), []).append(transcript)
-    return found
+        config = json.dumps(transcript["config"], sort_keys=True)
+        found.setdefault((config, transcript["exclusive"]), []).append(transcript)
+    return [(config, group) for (config, _), group in found.items()]
 
 
 # --- running them ---
@@ -111,9 +115,10 @@ def parked(transcript: Json, session: GrpcSession) -> str | None:
     return f"at the end {expected} were to be parked, {session.unanswered} are"
 
 
-async def replay_group(plan: Iterable[Json], service: Service) -> Outcomes:
+async def replay_group(plan: Sequence[Json], service: Service) -> Outcomes:
     """The longest waits begin first; one by one what cannot bear company."""
-    gate, found = asyncio.Semaphore(AT_ONCE), Outcomes()
+    alone = any(transcript["exclusive"] for transcript in plan)
+    gate, found = asyncio.Semaphore(1 if alone else AT_ONCE), Outcomes()
 
     async def one(transcript: Json) -> None:
         async with gate:
@@ -122,18 +127,14 @@ async def replay_group(plan: Iterable[Json], service: Service) -> Outcomes:
     queue = sorted(plan, key=lambda each: -sum(s.get("wait_ms", 0) for s in each["steps"]))
     async with asyncio.TaskGroup() as group:
         for transcript in queue:
-            if not transcript["exclusive"]:
-                group.create_task(one(transcript))
-    for transcript in queue:
-        if transcript["exclusive"]:
-            await one(transcript)
+            group.create_task(one(transcript))
     return found
 
 
 async def replay_all(
     plan: Iterable[Json], place: Path, nodes: int, *, on_streams: bool = False
 ) -> Outcomes:
-    """All configurations at once, each on its own cluster. `on_streams`: as of `Stubs`."""
+    """All clusters at once. `on_streams`: as of `Stubs`."""
     found = Outcomes()
 
     async def one(number: int, config: str, group: list[Json]) -> None:
@@ -142,7 +143,7 @@ async def replay_all(
             found.update(await replay_group(group, service))
 
     async with asyncio.TaskGroup() as tasks:
-        for number, (config, group) in enumerate(by_configuration(plan).items()):
+        for number, (config, group) in enumerate(by_cluster(plan)):
             tasks.create_task(one(number, config, group))
     return found
 

@@ -1,13 +1,30 @@
-"""One Spark session for all tests of the replay, and logs for it to read."""
+"""One Spark session for all tests of the replay in a process, and which files begin first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.file_order import longest_first
 from holdfast.replay.spark.session import session
+
+HERE = Path(__file__).parent
+LONGEST = (
+    "test_checkpoints.py",
+    "test_consumer_states.py",
+    "test_states.py",
+    "test_damage.py",
+    "test_acknowledged.py",
+)
+"""Files that begin before all others, the longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first if this folder runs by itself."""
+    longest_first(items, HERE, LONGEST)
 
 
 @pytest.fixture(scope="session")

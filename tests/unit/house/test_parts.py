@@ -172,7 +172,10 @@ def test_a_part_that_is_named_twice_runs_twice_in_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("folder", "names"), [("cluster", "abc"), ("drill", "ab")])
+@pytest.mark.parametrize(
+    ("folder", "names"),
+    [("cluster", "abc"), *((folder, "ab") for folder in ("conformance", "drill", "spark"))],
+)
 def test_the_files_of_a_shared_folder_run_side_by_side(
     tmp_path: Path, folder: str, names: str
 ) -> None:

@@ -257,7 +257,7 @@ def test_an_installation_ends_with_the_run_that_is_interrupted(tmp_path: Path) -
 
 def test_parts_that_need_the_machine_have_it_to_themselves(dev: ModuleType) -> None:
     wide = {part.name for part in dev.all_parts() if not part.narrow}
-    assert wide == {"cluster", "drill", "spark", "grpcio", "conformance", "install"}
+    assert wide == {"cluster", "drill", "spark", "conformance", "install"}
 
 
 def test_the_making_of_one_environment_holds_up_no_other(

@@ -6,6 +6,7 @@ reads.
 """
 
 import ast
+import gc
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -55,7 +56,22 @@ def module_name(root: Path, path: Path) -> str:
 
 @cache
 def syntax(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), filename=str(path))
+    """Parse a file, without the search for cycles that ever more syntax in memory would prolong.
+
+    Syntax has no cycles, stays until the end, and is parsed in a third of the time.
+    """
+    gc.disable()
+    try:
+        return ast.parse(path.read_text(), filename=str(path))
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """List all nodes of a file as `ast.walk` does, which takes much longer than to look at them."""
+    return tuple(ast.walk(syntax(path)))
 
 
 def where(root: Path, path: Path, node: ast.stmt | ast.expr | None = None) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tidy.repository import ROOT, import_roots, module_name, plant, syntax
+from tidy.repository import ROOT, import_roots, module_name, nodes, plant, syntax
 from tidy.test_layers import ALLOWED, ALLOWED_MORE, imports, under
 
 PAGE = "ARCHITECTURE.md"
@@ -48,7 +48,7 @@ def last(name: str) -> str:
 def defined(path: Path) -> set[str]:
     """Collect functions, classes, methods, variables and attributes that a file gives a value."""
     found: set[str] = set()
-    for node in ast.walk(syntax(path)):
+    for node in nodes(path):
         if isinstance(node, NAMED):
             found.add(node.name)
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -58,16 +58,16 @@ def defined(path: Path) -> set[str]:
 
 def used(path: Path) -> set[str]:
     """Collect the names that a file reads, but for its own variables: `x.commit`, not `commit`."""
-    nodes = [node for node in ast.walk(syntax(path)) if isinstance(node, ast.Name | ast.Attribute)]
-    names = [node for node in nodes if isinstance(node, ast.Name)]
+    words = [node for node in nodes(path) if isinstance(node, ast.Name | ast.Attribute)]
+    names = [node for node in words if isinstance(node, ast.Name)]
     own = {name.id for name in names if isinstance(name.ctx, ast.Store)}
     read = {name.id for name in names if isinstance(name.ctx, ast.Load)}
-    return (read - own) | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return (read - own) | {node.attr for node in words if isinstance(node, ast.Attribute)}
 
 
 def taken(path: Path) -> set[str]:
     """Collect the names that a file imports from modules."""
-    froms = (node for node in ast.walk(syntax(path)) if isinstance(node, ast.ImportFrom))
+    froms = (node for node in nodes(path) if isinstance(node, ast.ImportFrom))
     return {alias.name for node in froms for alias in node.names}
 
 
@@ -199,7 +199,7 @@ def check_bounds(root: Path) -> list[str]:
 
 def constant(path: Path, name: str) -> int | None:
     """Reckon the number that a file gives to a name, at its top or in a class."""
-    for node in ast.walk(syntax(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Name) and target.id == name:

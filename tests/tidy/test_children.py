@@ -1,12 +1,12 @@
 """A Python that the product starts imports nothing from the directory in which it was started."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tidy.repository import ROOT, plant, sources, syntax, where
+from tidy.repository import ROOT, nodes, plant, sources, where
 
 SAFE = "-P"
 """Leaves the working directory out of sys.path (Python 3.11)."""
@@ -24,32 +24,35 @@ def check_children(root: Path) -> list[str]:
     """After `sys.executable` comes `-P`; in settings of others, PYTHONSAFEPATH stands beside it."""
     found = []
     for path in starters(root):
-        tree = syntax(path)
-        safe = {id(node) for node in _followed_by_safe(tree)}
-        if any(isinstance(n, ast.Constant) and VARIABLE in str(n.value) for n in ast.walk(tree)):
-            safe |= {id(node) for node in _values(tree)}
+        every = nodes(path)
+        safe = {id(node) for node in _followed_by_safe(every)}
+        if any(isinstance(n, ast.Constant) and VARIABLE in str(n.value) for n in every):
+            safe |= {id(node) for node in _values(every)}
         found += [
             f"{where(root, path, node)}: a child is started without {SAFE}"
-            for node in ast.walk(tree)
+            for node in every
             if isinstance(node, ast.expr) and _is_python(node) and id(node) not in safe
         ]
     return found
 
 
 def _is_python(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable"
+    match node:
+        case ast.Attribute(value=ast.Name(id="sys"), attr="executable"):
+            return True
+    return False
 
 
-def _followed_by_safe(tree: ast.Module) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
+def _followed_by_safe(every: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    for node in every:
         if isinstance(node, ast.List | ast.Tuple):
             for python, option in zip(node.elts, node.elts[1:], strict=False):
                 if isinstance(option, ast.Constant) and option.value == SAFE:
                     yield python
 
 
-def _values(tree: ast.Module) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
+def _values(every: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    for node in every:
         if isinstance(node, ast.Dict):
             yield from node.values
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidy.repository import ROOT, plant, sources, syntax, test_sources, where
+from tidy.repository import ROOT, nodes, plant, sources, syntax, test_sources, where
 
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 450
@@ -23,7 +23,7 @@ def check_function_length(root: Path) -> list[str]:
     """A function fits on a screen: at most 70 lines."""
     found = []
     for path in all_files(root):
-        for node in ast.walk(syntax(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > FUNCTION_LINES_MAX:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tidy.repository import ROOT, import_roots, module_name, plant, sources, syntax, where
+from tidy.repository import ROOT, import_roots, module_name, nodes, plant, sources, where
 
 # What a package may import of ours, as prefixes of dotted names.
 ALLOWED = {
@@ -96,10 +96,9 @@ class Import(NamedTuple):
 
 def imports(path: Path, module: str) -> Iterator[Import]:
     """Go through a module's imports; `from a import b` is a.b."""
-    tree = syntax(path)
-    inside = {id(node) for late in ast.walk(tree) if _is_late(late) for node in ast.walk(late)}
+    inside = {id(node) for late in nodes(path) if _is_late(late) for node in ast.walk(late)}
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (Import(alias.name, node, id(node) in inside) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidy.repository import ROOT, module_name, plant, sources, syntax, where
+from tidy.repository import ROOT, module_name, nodes, plant, sources, syntax, where
 from tidy.test_layers import under
 from tidy.test_rooms import JUDGES
 
@@ -52,7 +52,7 @@ def check_total(root: Path) -> list[str]:
 
 def _tables(path: Path) -> Iterator[tuple[ast.Dict, set[str]]]:
     """Dictionaries by how a member went; one word alone may be there for another reason."""
-    for node in ast.walk(syntax(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Dict):
             keys = {_name(key) for key in node.keys}
             if len(keys & (WENT - {"REPLACED"})) > 0:
@@ -75,7 +75,7 @@ def check_asked(root: Path) -> list[str]:
         f"{where(root, path, node)}: {module_name(root, path)} names {_name(node)}; ask line_of"
         for path in sources(root)
         if not under(module_name(root, path), THEIR_OWN)
-        for node in ast.walk(syntax(path))
+        for node in nodes(path)
         if isinstance(node, ast.Name | ast.Attribute) and _name(node) in ENDINGS
     ]
 

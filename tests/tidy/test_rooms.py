@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tidy.repository import ROOT, module_name, plant, sources, syntax, where
+from tidy.repository import ROOT, module_name, nodes, plant, sources, where
 from tidy.room_order import ORDER
 from tidy.test_layers import IMPURE, imports, under
 
@@ -185,7 +185,7 @@ def check_classic_states(root: Path) -> list[str]:
         f"{where(root, path, node)}: {module_name(root, path)} names {text}"
         for path in sources(root)
         if not under(module_name(root, path), KNOW_THEM)
-        for node in ast.walk(syntax(path))
+        for node in nodes(path)
         if isinstance(node, ast.expr)
         for text in [getattr(node, "id", getattr(node, "attr", getattr(node, "value", "")))]
         if isinstance(text, str) and text in CLASSIC_STATES
@@ -213,7 +213,7 @@ def check_bodies(root: Path) -> list[str]:
         f"{where(root, path, node)}: {module_name(root, path)} looks into a group's body"
         for path in sources(root)
         if not under(module_name(root, path), KNOW_BODIES)
-        for node in ast.walk(syntax(path))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr == "body"
     ]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tidy.repository import ROOT, plant, syntax
+from tidy.repository import ROOT, nodes, plant
 
 RULES = range(1, 27)
 LETTERS = {9: "ab", 10: "abcde", 25: "abcdef"}
@@ -70,10 +70,10 @@ def _problem(tests: Path, scenario: Scenario) -> str:
         return "" if begins else f"the first line of tests/{name} does not begin with the id"
     if not re.match(rf"test_{scenario.rule.rstrip('a').lower()}[a-f]?_", function):
         return f"{function} is not named by the id"
-    nodes = [each for each in ast.walk(syntax(path)) if _is_called(each, function)]
-    if not nodes:
+    called = [each for each in nodes(path) if _is_called(each, function)]
+    if not called:
         return f"there is no {function} in tests/{name}"
-    text = ast.unparse(nodes[0])
+    text = ast.unparse(called[0])
     return "" if any(word in text for word in SAYS_SOMETHING) else f"{function} says nothing"
 
 

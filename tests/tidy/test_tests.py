@@ -1,12 +1,12 @@
 """Tests wait for what they need, never for a time: a sleep is too long here and too short there."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from tidy.repository import ROOT, plant, syntax, test_sources, where
+from tidy.repository import ROOT, nodes, plant, test_sources, where
 
 # The one helper that may sleep, between two looks at a real process; programs that pace a job or an
 # attack; and the simulator, whose sleeps take no time: its loop's clock is virtual.
@@ -29,20 +29,20 @@ def check_sleeps(root: Path) -> list[str]:
         f"{where(root, path, call)}: sleeps; poll with a deadline (harness.poll) or move the clock"
         for path in test_sources(root)
         if not str(path.relative_to(root)).startswith(tuple(MAY_SLEEP))
-        for call in sleeps(syntax(path))
+        for call in sleeps(nodes(path))
     ]
 
 
-def sleeps(tree: ast.Module) -> Iterator[ast.Call]:
+def sleeps(every: Sequence[ast.AST]) -> Iterator[ast.Call]:
     """Go through the calls of time.sleep and asyncio.sleep, under whatever name."""
     imported = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in every
         if isinstance(node, ast.ImportFrom) and node.module in MODULES
         for alias in node.names
         if alias.name == "sleep"
     }
-    for node in ast.walk(tree):
+    for node in every:
         if isinstance(node, ast.Call) and is_sleep(node.func, imported) and not is_zero(node):
             yield node
 

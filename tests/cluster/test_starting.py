@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,10 +54,15 @@ def test_every_way_in_which_a_start_fails_is_told_in_one_sentence(tmp_path: Path
     assert "node.shutdown_ms" in unknown
 
 
-def test_a_taken_port_of_the_peers_is_told(tmp_path: Path) -> None:
-    with running(tmp_path / "c", 1, *INSECURE) as cluster:
-        file = cluster.file("node-1")
-        peer = int(cluster.node("node-1")["peer_address"].rpartition(":")[2])
+def address_in(file: Path, key: str) -> tuple[str, int]:
+    """An address of a node, by its file."""
+    host, _, port = tomllib.loads(file.read_text())["node"][key].rpartition(":")
+    return host, int(port)
+
+
+def test_a_taken_port_of_the_peers_is_told(tmp_path: Path, stopped: Stopped) -> None:
+    file = stopped(1, tmp_path) / "node-1" / "node.toml"
+    _, peer = address_in(file, "peer_address")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", peer))
         taken.listen()
@@ -225,20 +231,20 @@ def test_nodes_that_were_brought_back_are_found_without_a_cluster_file(tmp_path:
 
 @pytest.mark.parametrize("key", ["client_address", "peer_address"])
 def test_whoever_listens_at_a_nodes_address_is_not_taken_for_the_node(
-    tmp_path: Path, key: str
+    tmp_path: Path, stopped: Stopped, key: str
 ) -> None:
     """Told before any node runs, so that a stranger's answer is never called serving."""
-    with running(tmp_path / "c", 1, *INSECURE) as cluster:
-        address = cluster.node("node-1")[key]
-    before = cluster.words("node-1")
+    node = stopped(1, tmp_path) / "node-1"
+    host, port = address_in(node / "node.toml", key)
+    before = (node / "node.log").read_text()
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("127.0.0.1", int(address.rpartition(":")[2])))
+        taken.bind((host, port))
         taken.listen()
         sentence = refused("cluster", "start", "--dir", str(tmp_path / "c"))
 
-    assert f"listens on {address}" in sentence
-    assert cluster.words("node-1") == before
+    assert f"listens on {host}:{port}" in sentence
+    assert (node / "node.log").read_text() == before
 
 
 def test_a_foreign_cluster_file_is_left_alone(tmp_path: Path, stopped: Stopped) -> None:

@@ -26,7 +26,7 @@ from bench.sizes import Sizes
 
 PURE: Final = ("start", "assign", "door")
 """Rows that need the code of the checkout itself, not only its nodes."""
-PEERS: Final = ("etcd",)
+PEERS: Final = ("etcd", "replay")
 """Rows about the nodes of others: the same for both checkouts."""
 COMPARABLE: Final = tuple(name for name in ROWS if name not in PEERS)
 LONG: Final = ("soak",)

@@ -23,6 +23,7 @@ from bench import (
     hostile,
     peers,
     rebalances,
+    replaying,
     sealing,
     soaking,
     starting,
@@ -54,6 +55,7 @@ ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
     "seal": sealing.seal,
     "backup": backing_up.backup,
     "soak": soaking.soak,
+    "replay": replaying.replay,
     "etcd": peers.etcd,
 }
 
@@ -64,7 +66,7 @@ async def measure(bench: Bench, names: Sequence[str]) -> dict[str, str]:
     for name in names:
         bench.say(f"{name}: {(ROWS[name].__doc__ or '').splitlines()[0]}")
         try:
-            async with asyncio.timeout(bench.sizes.row_seconds_max):
+            async with asyncio.timeout(bench.sizes.seconds_max(name)):
                 await bench.attempt(name, REST, ROWS[name](bench))
         except Exception as error:  # noqa: BLE001 - the other rows are still worth having
             failed[name] = _why(error)

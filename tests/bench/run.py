@@ -44,6 +44,10 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("rows", nargs="*", metavar="ROW", help="default: all")
     parser.add_argument("--quick", action="store_true", help="a smaller run; figures scatter more")
     parser.add_argument("--kills", type=int, help="how often the leader is killed; default 10")
+    parser.add_argument(
+        "--replayed", type=int, nargs=2, metavar=("SMALL", "LARGE"),
+        help="events of the two logs of the row replay; default 1000000 10000000",
+    )  # fmt: skip
     parser.add_argument("--peers", action="store_true", help="fetch etcd if it is not on PATH")
     parser.add_argument("--out", type=Path, default=Path("bench-out"), help="default: bench-out")
     parser.add_argument(
@@ -69,6 +73,8 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 def sizes(given: argparse.Namespace) -> Sizes:
     """How much is to be done."""
     chosen = QUICK if given.quick else FULL
+    if given.replayed:
+        chosen = chosen.with_replayed(*sorted(given.replayed))
     return chosen.with_kills(given.kills) if given.kills else chosen
 
 

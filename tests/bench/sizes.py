@@ -37,11 +37,23 @@ class Sizes:
     calm_s: float = 15.0
     soak_s: float = 900.0
     history_s: float = 300.0
+    replayed_events: tuple[int, int] = (1_000_000, 10_000_000)
+    """Of the two logs between which a rate is the slope."""
     row_seconds_max: float = 2_400.0
+    replay_seconds_max: float = 28_800.0
+    """For the row `replay`: a log of ten million events takes long to make."""
 
     def with_kills(self, kills: int) -> Self:
         """The same with another number of kills."""
         return replace(self, kills=kills)
+
+    def with_replayed(self, small: int, large: int) -> Self:
+        """The same with logs of other sizes for the row `replay`."""
+        return replace(self, replayed_events=(small, large))
+
+    def seconds_max(self, row: str) -> float:
+        """How long a row may take."""
+        return self.replay_seconds_max if row == "replay" else self.row_seconds_max
 
 
 FULL = Sizes()
@@ -68,4 +80,5 @@ QUICK = replace(
     calm_s=5.0,
     soak_s=90.0,
     history_s=30.0,
+    replayed_events=(200_000, 1_000_000),
 )

@@ -197,6 +197,19 @@ def evolve(state: State, record: Record) -> State:
     return fold.state()
 
 
+def evolve_apart(group: Group[Any] | None, record: Record, level: int) -> Group[Any] | None:
+    """Return a group after one of its records, folded apart from the rest of the state.
+
+    A served request only counts for its group: the table of them is not the group's. `level`: the
+    one in force. Raises as `Fold.add` does, and for an event of the cluster, which no group has.
+    """
+    event = record.event
+    if isinstance(event, RequestRecorded):
+        return group and _counted(group, record.position.index, record.group_seq)
+    changed = evolve_group(group, event, record)  # type: ignore[arg-type]  # it refuses all others
+    return _owned(changed, record, level)
+
+
 def _owned(group: Group[Any] | None, record: Record, level: int) -> Group[Any] | None:
     """Note to whom the members belong that came by an event, at a level that keeps it."""
     event = record.event

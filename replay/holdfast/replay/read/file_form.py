@@ -12,16 +12,19 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.read.archive import PEER
 from holdfast.replay.read.log_rows import FINDING, START, ResultRow
+from holdfast.replay.read.record_sums import RecordSums
 from holdfast.storage.segments.columns import SCHEMA, types_of
 from holdfast.storage.segments.segments import bucket_file, bucket_of
 
 FORM: Final = "form"
+SUMS: Final = "sums"
 UNSEEN: Final = "unseen"
 """The kind of a finding about a file that whoever reads it does not find."""
 PLACES_MAX: Final = 20
@@ -52,7 +55,8 @@ def forms(files: Sequence[DataFile]) -> Iterator[ResultRow]:
     """Check some files; yields findings, and a row `form` for each file.
 
     In all rows `content` holds the file's number. A row `form` has in `text` the ends of the file
-    (records, first and last position); without a text the file is not to be read again.
+    (records, first and last position); without a text the file is not to be read again. A row
+    `sums` has the sums of one block: idx = the block, ordinal = records, text = both halves.
     """
     for file in files:
         number = str(file.number).encode()
@@ -60,6 +64,9 @@ def forms(files: Sequence[DataFile]) -> Iterator[ResultRow]:
         form.check()
         for row in form.rows:
             yield row._replace(content=number, key=file.path)
+        for block, records, low, high in () if form.unusable else form.sums:
+            halves = f"{low} {high}"
+            yield ResultRow(SUMS, "", "", file.path, halves, number, block, records)
         text = "" if form.unusable else " ".join(map(str, (form.count, *form.low, *form.high)))
         yield ResultRow(FORM, text=text, key=file.path, content=number)
 
@@ -75,6 +82,7 @@ class _Form:
     low: Position = START
     high: Position = START
     last: tuple[str, int, int] | None = None
+    sums: RecordSums = field(default_factory=RecordSums)
 
     def check(self) -> None:
         try:
@@ -127,9 +135,33 @@ class _Form:
         if empty:
             self._refuse("schema", f"the file has rows without {_listed(empty)}")
             return
-        columns = [batch.column(name).to_pylist() for name in ("grp", "idx", "ordinal", "chain")]
-        for grp, idx, ordinal, chain in zip(*columns, strict=True):
-            self._row(grp, Position(idx, ordinal), chain)
+        if not self._is_sound(batch):
+            columns = [batch.column(n).to_pylist() for n in ("grp", "idx", "ordinal", "chain")]
+            for grp, idx, ordinal, chain in zip(*columns, strict=True):
+                self._row(grp, Position(idx, ordinal), chain)
+        if not self.unusable:
+            self.sums.add(batch)
+
+    def _is_sound(self, batch: pa.RecordBatch) -> bool:
+        """Take in a batch in which no row is wrong, a column at a time; False: look at each row."""
+        groups, chains = batch.column("grp"), batch.column("chain")
+        indexes, ordinals = (batch.column(name).to_numpy() for name in ("idx", "ordinal"))
+        if not len(groups) or indexes.min() < 0 or ordinals.min() < 0:
+            return False
+        first = (groups[0].as_py(), int(indexes[0]), int(ordinals[0]))
+        if (
+            (self.last is not None and first <= self.last)
+            or not pc.all(pc.equal(pc.binary_length(chains), _CHAIN_BYTES)).as_py()
+            or {_file_of(each) for each in groups.unique().to_pylist()} != {self.file.name}
+            or not _is_ascending(groups, indexes, ordinals)
+        ):
+            return False
+        low, high = _ends(indexes, ordinals)
+        self.low = min(self.low, low) if self.count else low
+        self.high = max(self.high, high)
+        self.last = (groups[-1].as_py(), int(indexes[-1]), int(ordinals[-1]))
+        self.count += len(groups)
+        return True
 
     def _row(self, grp: str, place: Position, chain: bytes) -> None:
         if place.index < 0 or place.ordinal < 0:
@@ -165,6 +197,23 @@ class _Form:
         if len(self.rows) < PLACES_MAX:
             at = place or Position(-1, 0)
             self.rows.append(ResultRow(FINDING, grp, kind, "", text, b"", *at))
+
+
+def _is_ascending(groups: pa.Array, indexes: Any, ordinals: Any) -> bool:  # noqa: ANN401 - arrays of numpy
+    """Return whether rows are by group, by position within each, and none is there twice."""
+    before, after = groups.slice(0, len(groups) - 1), groups.slice(1)
+    same = pc.equal(after, before).to_numpy(zero_copy_only=False)
+    later = pc.greater(after, before).to_numpy(zero_copy_only=False)
+    steps = indexes[1:] > indexes[:-1]
+    steps |= (indexes[1:] == indexes[:-1]) & (ordinals[1:] > ordinals[:-1])
+    return bool((later | (same & steps)).all())
+
+
+def _ends(indexes: Any, ordinals: Any) -> tuple[Position, Position]:  # noqa: ANN401 - as above
+    """Return the lowest and the highest position."""
+    low, high = indexes.min(), indexes.max()
+    first, last = ordinals[indexes == low].min(), ordinals[indexes == high].max()
+    return Position(int(low), int(first)), Position(int(high), int(last))
 
 
 @lru_cache(maxsize=10_000)

@@ -57,6 +57,14 @@ def stored_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
     return reduce(lambda one, two: one.unionByName(two), frames)
 
 
+def addressed_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
+    """Read every record as often as it is stored, with the `address` of its file.
+
+    The folder in it is a `Segment.key`.
+    """
+    return _frame(spark, list(log.segments)).withColumn("address", f.col("_metadata.file_path"))
+
+
 def up_to(last: Position) -> Column:
     """Make the condition that a row is at `last` or before it."""
     index, ordinal = last

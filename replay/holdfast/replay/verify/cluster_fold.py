@@ -18,9 +18,9 @@ from holdfast.coordinator.model.events import (
     RecoveryNumberRaised,
     RequestRecorded,
 )
-from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.structures.pmap import PMap
+from holdfast.replay.read.log_batches import Ordered, read_in_order
 from holdfast.replay.read.log_rows import (
     COUNT,
     HEAD,
@@ -32,7 +32,6 @@ from holdfast.replay.read.log_rows import (
     ResultRow,
     Source,
     contradictions,
-    read_rows_in_order,
 )
 from holdfast.replay.verify.anchor_marks import Mark, Restore, mark_row, restore_row
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
@@ -46,21 +45,19 @@ def fold_cluster(
 
     `marks`: where chain and digest are wanted as well, in order.
     """
-    fold, passed = _begun(begins), 0
+    fold = _begun(begins, marks)
     for sources in segments:
         fold.findings.file = str(Path(sources[0].path).parent)
-        for row in read_rows_in_order(sources, cut):
-            while passed < len(marks) and marks[passed].index < row["idx"]:
-                yield fold.at(passed, marks[passed])
-                passed += 1
-            fold.step(row)
-    for number in range(passed, len(marks)):
-        yield fold.at(number, marks[number])
+        for rows in read_in_order(sources, cut):
+            fold.take(rows)
+    fold.pass_marks(None)
+    yield from fold.reached
     yield from fold.findings.rows
     yield from map(restore_row, fold.restores)
-    yield ResultRow(HEAD, content=fold.head, idx=fold.last.index, ordinal=fold.last.ordinal)
+    (last, ordinal) = fold.last
+    yield ResultRow(HEAD, content=fold.head, idx=last, ordinal=ordinal)
     yield ResultRow(COUNT, idx=fold.count)
-    index = fold.last.index if cut.last is None else cut.last.index
+    index = last if cut.last is None else cut.last.index
     log_time_ms = fold.log_time_ms if cut.meta_ms is None else cut.meta_ms
     yield from _records_of(fold.state, index, log_time_ms)
 
@@ -73,12 +70,12 @@ def _records_of(state: State, index: int, log_time_ms: int) -> Iterator[ResultRo
             yield ResultRow(RECORD, key=change.database, content=change.content)
 
 
-def _begun(begins: Beginning) -> _ClusterFold:
+def _begun(begins: Beginning, marks: Sequence[Mark]) -> _ClusterFold:
     """Return a fold that stands where the log begins."""
     checkpoint = begins.read(lambda _: False)
     state = checkpoint.state
     head = checkpoint.heads.get("", CHAIN_START)
-    fold = _ClusterFold(begins, state, head, begins.last, state.log_time_ms)
+    fold = _ClusterFold(begins, marks, state, head, begins.last, state.log_time_ms)
     if state.recovery_number:  # it kept at most what was before its own entry
         fold.restores.append(Restore(state.recovery_number, state.recovered_at - 1))
     return fold
@@ -89,13 +86,25 @@ class _ClusterFold:
     """The fold so far: the chain and the part of the state that belongs to no group."""
 
     begins: Beginning
+    marks: Sequence[Mark]
     state: State
     head: bytes
-    last: Position
+    last: tuple[int, int]
     log_time_ms: int
     count: int = 0
     findings: FindingRows = field(default_factory=FindingRows)
     restores: list[Restore] = field(default_factory=list)
+    reached: list[ResultRow] = field(default_factory=list)
+    """A row for each mark that was passed."""
+
+    def pass_marks(self, index: int | None) -> None:
+        """Tell chain and digest at the marks before an index; None: at all that are left."""
+        marks = self.marks
+        while len(self.reached) < len(marks):
+            mark = marks[len(self.reached)]
+            if index is not None and mark.index >= index:
+                return
+            self.reached.append(self.at(len(self.reached), mark))
 
     def at(self, number: int, mark: Mark) -> ResultRow:
         """Tell chain and digest as they are now, at a mark."""
@@ -103,25 +112,35 @@ class _ClusterFold:
         total = sum(weight(record.content) for record in records)
         return mark_row(number, total, self.head, self.last)
 
-    def step(self, row: LogRow) -> None:
-        """Take in the next record."""
-        place = Position(row["idx"], row["ordinal"])
-        if place <= self.last:
-            if not row["grp"]:
-                self.findings.add("duplicated", row, "the record is there more than once")
-            return
-        self.head = chain_hash(self.head, row["payload"])
-        if not row["grp"]:
-            self.count += 1
-            if self.head != row["chain"]:
-                self.findings.add(
-                    "chain", row, "the hash chain over all records breaks before here"
-                )
-                self.head = row["chain"]
-        self.last = place
-        self.log_time_ms = max(self.log_time_ms, row["log_time_ms"])
-        if not row["grp"] or row["type"] == RequestRecorded.__name__:
-            self._evolve(row)
+    def take(self, rows: Ordered) -> None:
+        """Take in the next records."""
+        own, columns = rows.own, rows.columns
+        places = zip(columns["idx"], columns["ordinal"], strict=True)
+        told = zip(*(columns[name] for name in ("grp", "type", "log_time_ms")), strict=True)
+        steps = zip(places, told, columns["payload"], strict=True)
+        for number, (place, (group_id, kind, log_time_ms), payload) in enumerate(steps):
+            if len(self.reached) < len(self.marks):
+                self.pass_marks(place[0])
+            if place <= self.last:
+                if not group_id:
+                    text = "the record is there more than once"
+                    self.findings.add("duplicated", own[number], text)
+                continue
+            self.head = chain_hash(self.head, payload)
+            self.last = place
+            self.log_time_ms = max(self.log_time_ms, log_time_ms)
+            if not group_id:
+                self._link(own[number])
+                self._evolve(own[number])
+            elif kind == RequestRecorded.__name__:
+                self._evolve({name: column[number] for name, column in columns.items()})
+
+    def _link(self, row: LogRow) -> None:
+        """Compare the chain with what one of the cluster's own records says of it."""
+        self.count += 1
+        if self.head != row["chain"]:
+            self.findings.add("chain", row, "the hash chain over all records breaks before here")
+            self.head = row["chain"]
 
     def _evolve(self, row: LogRow) -> None:
         try:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import CannotCheck, Finding
 from holdfast.replay.read.content_check import Piece, check_bucket, check_whole_chain
-from holdfast.replay.read.file_form import FORM, UNSEEN, DataFile, forms
+from holdfast.replay.read.file_form import FORM, SUMS, UNSEEN, DataFile, forms
 from holdfast.replay.read.log_rows import FINDING, ResultRow, Source
 from holdfast.replay.read.node_logs import (
     NodeLog,
@@ -37,6 +37,9 @@ from holdfast.storage.segments.file_contents import sha256_of
 
 Sums: TypeAlias = Mapping[str, str]
 """SHA-256 of each file's bytes, by its path. A file that cannot be read has a sum of its own."""
+
+RecordHashes: TypeAlias = Mapping[str, Mapping[int, tuple[int, int, int]]]
+"""Number of records and sums of their hashes, by the path of the file and by block."""
 
 Run: TypeAlias = Callable[[Sequence[Task]], list[ResultRow]]
 """Runs tasks somewhere, and returns the rows of all of them."""
@@ -64,13 +67,14 @@ class Files(NamedTuple):
     number: int
     different: int
     """How many contents the files have."""
+    hashed: RecordHashes
 
 
 def check_forms(run: Run, logs: Sequence[NodeLog]) -> Files:
     """Check the form of every file, and the ends of every segment."""
     sums = _sums_of([path for log in logs for segment in log.segments for path in segment.files])
     firsts = _one_of_each(logs, sums)
-    found, ends = _run_forms(run, list(firsts.values()))
+    found, ends, hashed = _run_forms(run, list(firsts.values()))
     held = {path: ends.get(firsts[key].path) for path, key in _contents(logs, sums)}
     findings = [
         finding._replace(node=log.node, file=path)
@@ -87,7 +91,8 @@ def check_forms(run: Run, logs: Sequence[NodeLog]) -> Files:
         kept, untrue = _usable(log, held, corroborated)
         usable.append(log._replace(segments=kept))
         findings += untrue
-    return Files(usable, findings, sums, len(sums), len(firsts))
+    of_all = {path: hashed.get(firsts[key].path, {}) for path, key in _contents(logs, sums)}
+    return Files(usable, findings, sums, len(sums), len(firsts), of_all)
 
 
 def _sums_of(paths: Sequence[str]) -> dict[str, str]:
@@ -128,17 +133,21 @@ def _one_of_each(logs: Sequence[NodeLog], sums: Sums) -> dict[tuple[str, str], D
 
 def _run_forms(
     run: Run, files: Sequence[DataFile]
-) -> tuple[dict[str, list[Finding]], dict[str, _Ends]]:
+) -> tuple[dict[str, list[Finding]], dict[str, _Ends], RecordHashes]:
     """Return the findings about each file, and what each holds that may be read again."""
     found: dict[str, list[Finding]] = defaultdict(list)
     ends: dict[str, _Ends] = {}
+    hashed: dict[str, dict[int, tuple[int, int, int]]] = defaultdict(dict)
     for row in run([partial(forms, part) for part in _parts(files)]):
         if row.tag == FORM and row.text:
             count, *places = map(int, row.text.split())
             ends[row.key] = _Ends(count, Position(*places[:2]), Position(*places[2:]))
+        elif row.tag == SUMS:
+            low, high = map(int, row.text.split())
+            hashed[row.key][row.idx] = (row.ordinal, low, high)
         elif row.tag == FINDING:
             found[row.key].append(_seen(_finding(row, "")))
-    return found, ends
+    return found, ends, hashed
 
 
 def _seen(finding: Finding) -> Finding:

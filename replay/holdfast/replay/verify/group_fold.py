@@ -13,13 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from holdfast.coordinator.consumer.state import CONSUMER
-from holdfast.coordinator.kernel.apply import replay
+from holdfast.coordinator.kernel.evolve import evolve_apart
 from holdfast.coordinator.model.errors import InvariantBroken
-from holdfast.coordinator.model.events import LevelRaised, Record, RequestRecorded
+from holdfast.coordinator.model.events import LevelRaised, Record
 from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.model.state import Group, State
-from holdfast.coordinator.structures.pmap import PMap
+from holdfast.coordinator.model.state import Group
+from holdfast.replay.read.column_check import contradicting
+from holdfast.replay.read.log_batches import cluster_payloads, decoded, read_batches, row_of
 from holdfast.replay.read.log_rows import (
     COUNT,
     ENTRY,
@@ -27,16 +30,13 @@ from holdfast.replay.read.log_rows import (
     Bucket,
     Cut,
     FindingRows,
-    LogRow,
     ResultRow,
     Source,
-    contradictions,
-    read_rows,
 )
 from holdfast.replay.verify import consumer_entries
 from holdfast.replay.verify.anchor_marks import GroupMarks, Mark
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
-from holdfast.storage.codec.state_image import GROUPS, changes, weight
+from holdfast.storage.codec.state_image import GROUPS, group_contents, weight
 
 
 def fold_bucket(
@@ -48,23 +48,18 @@ def fold_bucket(
     `marks`: where the digest is wanted as well, in order.
     """
     begins = bucket.checkpoint()
-    fold = _BucketFold(
-        Levels(_raised(cluster, cut), begins.state.raised_to),
-        bucket.begins.last,
-        State(groups=begins.state.groups),
-        dict(begins.heads),
-    )
-    at_marks = GroupMarks(marks, lambda group_id: _weight_of(fold.state, group_id))
+    levels = Levels(_raised(cluster, cut), begins.state.raised_to)
+    groups = {group.group_id: group for group in begins.state.groups.values()}
+    fold = _BucketFold(levels, bucket.begins.last, groups, dict(begins.heads))
+    at_marks = GroupMarks(marks, lambda group_id: _weight_of(groups.get(group_id)))
     for source in bucket.sources:
         fold.findings.file = source.path
-        for row in read_rows(source, cut):
-            if row["grp"]:
-                at_marks.before(row["grp"], row["idx"])
-                fold.step(row)
+        for batch in read_batches(source, cut):
+            fold.take(batch, at_marks)
     yield from fold.findings.rows
     yield ResultRow(COUNT, idx=fold.count)
-    yield from at_marks.end(sorted(fold.state.groups))
-    for group in fold.state.groups.values():
+    yield from at_marks.end(sorted(groups))
+    for group in groups.values():
         yield from _records_of(group)
         if group.group_id not in fold.broken:
             yield from entries_of(group)
@@ -81,17 +76,17 @@ class Levels:
 
     def at(self, place: Position) -> int:
         """Return the level that was raised last before a record; 0: none."""
+        if not self._places or place >= self._places[-1]:
+            return self._levels[-1]
         return self._levels[bisect_right(self._places, place)]
 
 
 def _raised(sources: Iterable[Source], cut: Cut) -> Iterator[tuple[Position, int]]:
     """Find the records that raise the level; `cluster_fold` tells of those that are damaged."""
     for source in sources:
-        for row in read_rows(source, cut):
-            if row["grp"] or row["type"] != LevelRaised.__name__:
-                continue
+        for payload in cluster_payloads(source, cut, LevelRaised.__name__):
             try:
-                record = decode_record(row["payload"])
+                record = decode_record(payload)
             except CodecError:
                 continue
             if isinstance(record.event, LevelRaised):
@@ -100,16 +95,13 @@ def _raised(sources: Iterable[Source], cut: Cut) -> Iterator[tuple[Position, int
 
 def _records_of(group: Group[Any]) -> Iterator[ResultRow]:
     """Yield the state records of a group: the digest of a state is the sum over them."""
-    alone = State(groups=PMap([(group.group_id, group)]))
-    for change in changes(State(), alone):
-        if change.database == GROUPS and change.content is not None:
-            yield ResultRow(RECORD, group.group_id, key=change.database, content=change.content)
+    for content in group_contents(group):
+        yield ResultRow(RECORD, group.group_id, key=GROUPS, content=content)
 
 
-def _weight_of(state: State, group_id: str) -> int:
+def _weight_of(group: Group[Any] | None) -> int:
     """Return what a group adds to the digest of a state; 0 if it is not there."""
-    group = state.groups.get(group_id)
-    return sum(weight(row.content) for row in _records_of(group)) if group else 0
+    return sum(map(weight, group_contents(group))) if group else 0
 
 
 def entries_of(group: Group[Any]) -> Iterator[ResultRow]:
@@ -139,68 +131,73 @@ class _BucketFold:
 
     levels: Levels
     begins: Position
-    state: State
+    groups: dict[str, Group[Any]]
     heads: dict[str, bytes]
-    last: dict[str, Position] = field(default_factory=dict)
+    last: dict[str, tuple[int, int]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     findings: FindingRows = field(default_factory=FindingRows)
     count: int = 0
 
-    def step(self, row: LogRow) -> None:
-        """Take in one record: check its position, chain and bytes, then fold it."""
-        group_id, place = row["grp"], Position(row["idx"], row["ordinal"])
-        if place <= self.last.get(group_id, self.begins):
-            self.findings.add("duplicated", row, "the record is there more than once")
-            return
-        self.count += 1
-        self.last[group_id] = place
-        head = self.heads.get(group_id, CHAIN_START)
-        if chain_hash(head, row["payload"]) != row["chain"]:
-            self.findings.add(
-                "chain", row, "the hash chain of the group breaks between here and before"
-            )
-        self.heads[group_id] = row["chain"]
-        record = self._decode(row)
-        if record is not None and group_id not in self.broken:
-            self._evolve(row, record)
+    def take(self, batch: pa.RecordBatch, at_marks: GroupMarks) -> None:
+        """Take in records: check position, chain and bytes of each, then fold it."""
+        records, unreadable = decoded(batch)
+        wrong = contradicting(batch, records)
+        groups, indexes, ordinals, payloads, chains = (
+            batch.column(name).to_pylist() for name in ("grp", "idx", "ordinal", "payload", "chain")
+        )
+        places = zip(indexes, ordinals, strict=True)
+        rows = zip(groups, places, payloads, chains, records, strict=True)
+        last, heads, begins = self.last, self.heads, self.begins
+        marked, doubtful = bool(at_marks.marks), bool(unreadable or wrong)
+        for number, (group_id, place, payload, chain, record) in enumerate(rows):
+            if not group_id:
+                continue
+            if marked:
+                at_marks.before(group_id, place[0])
+            if place <= last.get(group_id, begins):
+                self._say(batch, number, "duplicated", "the record is there more than once")
+                continue
+            self.count += 1
+            last[group_id] = place
+            if chain_hash(heads.get(group_id, CHAIN_START), payload) != chain:
+                text = "the hash chain of the group breaks between here and before"
+                self._say(batch, number, "chain", text)
+            heads[group_id] = chain
+            if doubtful:
+                self._doubt(batch, number, unreadable.get(number), wrong.get(number))
+            if record is not None and group_id not in self.broken:
+                self._evolve(batch, number, record)
 
-    def _decode(self, row: LogRow) -> Record | None:
-        try:
-            record = decode_record(row["payload"])
-        except CodecError as error:
-            self.findings.add("payload", row, f"the payload cannot be read: {error.what}")
-            self.broken.add(row["grp"])
-            return None
-        wrong = contradictions(row, record)
-        if wrong:
-            self.findings.add("payload", row, f"{', '.join(wrong)} contradict the payload")
-        return record
+    def _say(self, batch: pa.RecordBatch, number: int, kind: str, text: str) -> None:
+        self.findings.add(kind, row_of(batch, number), text)
 
-    def _evolve(self, row: LogRow, record: Record) -> None:
+    def _doubt(
+        self, batch: pa.RecordBatch, number: int, unreadable: str | None, wrong: list[str] | None
+    ) -> None:
+        """Say what is wrong with a payload, or with the columns beside it, if anything is."""
+        if unreadable is not None:
+            self._say(batch, number, "payload", f"the payload cannot be read: {unreadable}")
+            self.broken.add(row_of(batch, number)["grp"])
+        elif wrong:
+            self._say(batch, number, "payload", f"{', '.join(wrong)} contradict the payload")
+
+    def _evolve(self, batch: pa.RecordBatch, number: int, record: Record) -> None:
         """Fold a record; a group that breaks a rule stays as it is, as on every node (S6)."""
-        level, state = self.levels.at(record.position), self.state
-        if level != state.raised_to:
-            state = state._replace(raised_to=level)
+        group_id = record.group_id
         try:
-            state = replay(state, (record,))
+            level = self.levels.at(record.position)
+            group = evolve_apart(self.groups.get(group_id), record, level)
         except InvariantBroken as error:
-            self.findings.add("rules", row, f"evolve refuses the {row['type']}: {error}")
-            self.broken.add(row["grp"])
-            return
+            self._refused(batch, number, "refuses", str(error))
         except Exception as error:  # noqa: BLE001 - whatever a forged record leads to (S6)
-            self.findings.add("rules", row, f"evolve fails at the {row['type']}: {error!r}")
-            self.broken.add(row["grp"])
-            return
-        if isinstance(record.event, RequestRecorded):  # `cluster_fold` keeps them: it sees all
-            state = _without_requests(state)
-        self.state = state
+            self._refused(batch, number, "fails at", repr(error))
+        else:
+            if group is None:
+                self.groups.pop(group_id, None)
+            else:
+                self.groups[group_id] = group
 
-
-def _without_requests(state: State) -> State:
-    empty = State()
-    return state._replace(
-        requests=empty.requests,
-        requests_by_number=empty.requests_by_number,
-        requests_next=empty.requests_next,
-        requests_floor_ms=empty.requests_floor_ms,
-    )
+    def _refused(self, batch: pa.RecordBatch, number: int, how: str, error: str) -> None:
+        row = row_of(batch, number)
+        self.findings.add("rules", row, f"evolve {how} the {row['type']}: {error}")
+        self.broken.add(row["grp"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
@@ -21,7 +21,9 @@ from holdfast.storage.segments.segments import BLOCK_INDEXES, BlockDigest
 FINDINGS_MAX: Final = 100
 """Most positions that are listed one by one: if there are more, something larger has happened."""
 
-_NOTHING: Final = (0, 0, 0)
+Halves: TypeAlias = tuple[int, int, int]
+"""How many hashes, the sum of their low halves, and of their high ones."""
+NOTHING: Final[Halves] = (0, 0, 0)
 
 
 class Sum(NamedTuple):
@@ -30,9 +32,9 @@ class Sum(NamedTuple):
     node: str
     segment: str
     block: int
-    stored: tuple[int, int, int]  # over all stored records
-    common: tuple[int, int, int]  # over the records that can be compared between nodes
-    fast: tuple[int, int, int]  # as `stored`, of the hashes that manifests have since format 2
+    stored: Halves  # over all stored records
+    common: Halves  # over the records that can be compared between nodes
+    fast: Halves  # as `stored`, of the hashes that manifests have since format 2
 
 
 class Comparable(NamedTuple):
@@ -63,10 +65,10 @@ def against_manifests(logs: Sequence[NodeLog], sums: Sequence[Sum]) -> list[Find
             told = {block.block: block for block in segment.manifest.fast_blocks}
             for promised in segment.manifest.blocks:
                 at = (log.node, segment.key, promised.block)
-                differing = _manifest_finding(*at[:2], promised, found.pop(at, _NOTHING))
+                differing = _manifest_finding(*at[:2], promised, found.pop(at, NOTHING))
                 other = told.get(promised.block)
                 if not differing and other is not None:
-                    differing = _manifest_finding(*at[:2], other, fast.get(at, _NOTHING))
+                    differing = _manifest_finding(*at[:2], other, fast.get(at, NOTHING))
                 findings += differing
     findings += [
         Finding("manifest", node, "", None, f"{segment} has block {block}, which nobody promised")
@@ -126,7 +128,7 @@ def _named(node: str, group: str, at: Position, has: list[str], right: list[str]
 
 
 def _manifest_finding(
-    node: str, segment: str, promised: BlockDigest, counted: tuple[int, int, int]
+    node: str, segment: str, promised: BlockDigest, counted: Halves
 ) -> list[Finding]:
     if counted == (promised.count, promised.low, promised.high):
         return []

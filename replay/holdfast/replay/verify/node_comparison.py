@@ -21,7 +21,12 @@ from holdfast.replay.read.log_rows import ResultRow
 from holdfast.replay.read.node_logs import NodeLog, Range, missing_ranges
 from holdfast.replay.spark.tasks import Task
 from holdfast.replay.verify import hashes
-from holdfast.replay.verify.file_checks import Sums, check_contents, check_forms
+from holdfast.replay.verify.file_checks import (
+    RecordHashes,
+    Sums,
+    check_contents,
+    check_forms,
+)
 
 NOTHING_SEALED: Final = "nothing is sealed here: no readable segment, and no exported tail"
 NOTHING_READABLE: Final = "no segment of any node can be read, so nothing was compared"
@@ -41,6 +46,9 @@ class Reader(Protocol):
     def block_sums(self, logs: Sequence[NodeLog], common: hashes.Comparable) -> list[hashes.Sum]:
         """Sum up the hashes of all stored records by block."""
 
+    def fast_sums(self, log: NodeLog) -> list[hashes.Sum]:
+        """Sum up their fast hashes alone: what `block_sums` tells besides is left at nothing."""
+
     def differing_places(
         self, logs: Sequence[NodeLog], common: hashes.Comparable, blocks: Sequence[int]
     ) -> list[hashes.Place]:
@@ -56,6 +64,7 @@ class NodeComparison:
         self._logs = [log for log in logs if log.segments]
         self._all = list(logs)
         self._sums: Sums = {}
+        self._hashed: RecordHashes = {}
         self._doubtful: set[Path] = set()
         """Folders of segments with which something is wrong."""
         self.checks: list[Check] = []
@@ -90,7 +99,7 @@ class NodeComparison:
         flaws = [finding for log in self._all for finding in log.findings]
         began = time.monotonic()
         checked = check_forms(self._reader.run, self._logs)
-        self._sums = checked.sums
+        self._sums, self._hashed = checked.sums, checked.hashed
         told = {log.node: log for log in checked.logs}
         self._logs = [log for log in checked.logs if log.segments]
         self._all = [told.get(log.node, log) for log in self._all]
@@ -163,13 +172,36 @@ class NodeComparison:
         self._note_uncompared(common)
 
     def _block_sums(self, common: hashes.Comparable) -> list[hashes.Sum]:
-        """Return the sums of all nodes; logs whose files have equal bytes are read once."""
+        """Return the sums of all nodes; logs whose files have equal bytes are read once.
+
+        If all have, nothing is left to compare between nodes: then the JVM makes the fast hashes
+        alone, and the others are those that the check of the files has made.
+        """
         alike = defaultdict[object, list[NodeLog]](list)
         for log in self._logs:
             alike[self._contents(log)].append(log)
         same = {logs[0].node: logs for logs in alike.values()}
-        sums = self._reader.block_sums([logs[0] for logs in same.values()], common)
+        if len(same) == 1:
+            first = self._logs[0]
+            sums = self._with_stored(first, self._reader.fast_sums(first))
+        else:
+            sums = self._reader.block_sums([logs[0] for logs in same.values()], common)
         return [each._replace(node=log.node) for each in sums for log in same[each.node]]
+
+    def _with_stored(self, log: NodeLog, sums: list[hashes.Sum]) -> list[hashes.Sum]:
+        """Add the sums over the stored records of a log, as the check of its files made them."""
+        stored: dict[tuple[str, int], hashes.Halves] = defaultdict(lambda: hashes.NOTHING)
+        for segment in log.segments:
+            for path in segment.files:
+                for block, (records, low, high) in self._hashed[path].items():
+                    count, lows, highs = stored[segment.key, block]
+                    stored[segment.key, block] = (count + records, lows + low, highs + high)
+        made = {(each.segment, each.block): each for each in sums}
+        nothing = hashes.NOTHING
+        return [
+            made.get(at, hashes.Sum(log.node, *at, *(nothing,) * 3))._replace(stored=stored[at])
+            for at in {**dict.fromkeys(stored), **dict.fromkeys(made)}
+        ]
 
     def _contents(self, log: NodeLog) -> object:
         """Return what tells logs apart whose sums may differ."""

@@ -32,6 +32,7 @@ from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Rebalance
 from holdfast.coordinator.structures.pmap import PMap
+from holdfast.storage.codec.offset_record import offset_record
 from holdfast.storage.codec.record_head import record_head
 from holdfast.storage.codec.schema_versions import SCHEMA_VERSION, of_entry, of_event, of_state
 from holdfast.storage.codec.shapes import Shape
@@ -183,19 +184,14 @@ def encode_record(record: Record, event: bytes | None = None) -> bytes:
 def decode_record(payload: bytes) -> Record:
     """Decode a record, with or without chain hash. Raises CodecError as `decode_entry` does."""
     message = _parse(events_pb2.EventRecord, payload, "event record")
-    event = _event_to_value(message.event, "event record")
-    position = Position(message.position.index, message.position.ordinal)
-    return Record(
-        position,
-        message.group_id,
-        message.group_seq,
-        message.log_time_ms,
-        message.wall_time_ms,
-        event.cause,
-        event.principal,
-        event.request_id,
-        event.event,
-    )
+    told = _event_to_value(message.event, "event record")
+    event, cause, principal, request_id = told
+    index, ordinal, group_id, group_seq, log_time_ms, wall_time_ms = _RECORD_HEAD(message)
+    record: Record = _new(Record, (
+        _new(Position, (index, ordinal)), group_id, group_seq, log_time_ms, wall_time_ms,
+        cause, principal, request_id, event,
+    ))  # fmt: skip
+    return record
 
 
 def event_fields(event: Event) -> dict[str, Any]:
@@ -243,6 +239,8 @@ def decode_assignment(assignment: bytes) -> tuple[TopicPartition, ...]:
 def encode_state(item: StateItem) -> bytes:
     """Encode a record of the state with its key. The maps of State and Group are left out."""
     try:
+        if type(item.value) is Offset:
+            return offset_record(of_state(item.value), item.key, item.value)
         name, content = _STATE.to_message(item.value)
         keys = [nested(_STATE_KEY, str.encode(part)) for part in item.key]
     except KeyError:
@@ -345,6 +343,9 @@ _BODIES: Final = {
 """The tag of each event's body, and how it is encoded."""
 _READERS: Final = {body: shape.read for body, shape in _EVENTS_BY_CLASS.values()}
 _PART_HEAD: Final = attrgetter("group_id", "term", "expected_version")
+_RECORD_HEAD: Final = attrgetter(
+    "position.index", "position.ordinal", "group_id", "group_seq", "log_time_ms", "wall_time_ms"
+)
 _TOLD: Final = attrgetter("rule", "command", "principal", "request_id")
 _new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields
 

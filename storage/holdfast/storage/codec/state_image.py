@@ -111,6 +111,12 @@ def changes(before: State, after: State) -> Iterator[Change]:
         yield Change(item.database, key, _content(item.key, item.after))
 
 
+def group_contents(group: Group[Any]) -> Iterator[bytes]:
+    """Yield the records of a group, as `changes` writes them into GROUPS."""
+    for item in _group_items(group.group_id, None, group):
+        yield encode_state(StateItem(item.key, item.after))  # type: ignore[arg-type]  # all are new
+
+
 def restore(contents: Iterable[bytes]) -> State:
     """Restore the state from all the records that `changes(State(), state)` writes, in any order.
 

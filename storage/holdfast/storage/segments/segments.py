@@ -10,7 +10,7 @@ records and paths: no LMDB, no Raft, no Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from operator import attrgetter
@@ -249,13 +249,21 @@ def typed_columns(record: Record) -> dict[str, Any]:
         "request_id": record.request_id,
         **_NO_EVENT,
     }
-    for name, read in _READERS.get(type(event)) or _learn_readers(event):
+    for name, read in column_readers(event):
         columns[name] = read(event)
     return columns
 
 
+def column_readers(event: Event) -> list[tuple[str, Callable[[Any], Any]]]:
+    """Return the columns that events of this class have, and how each is read of an event.
+
+    Most have one or two; the other columns are null for them.
+    """
+    known = _READERS.get(type(event))
+    return _learn_readers(event) if known is None else known
+
+
 def _learn_readers(event: Event) -> list[tuple[str, _Reader]]:
-    """Return the readers of the columns that an event of this class has; most have one or two."""
     found = [
         (name, read)
         for name, (attributes, read) in _EVENT_COLUMNS.items()
@@ -290,10 +298,13 @@ def _structs(several: Iterable[Any] | None, *fields: str) -> list[dict[str, Any]
     return [{field: getattr(one, field, None) for field in fields} for one in several]
 
 
+def offsets_of(event: Event) -> Sequence[Any] | None:
+    """Return the partitions whose offset was set or, if they have no `offset`, deleted."""
+    return getattr(event, "offsets", None) or getattr(event, "partitions", None)
+
+
 def _offsets(event: Event) -> list[dict[str, Any]] | None:
-    """Return the partitions whose offset was set or, with a null offset, deleted."""
-    several = getattr(event, "offsets", None) or getattr(event, "partitions", None)
-    return _structs(several, "topic", "partition", "offset")
+    return _structs(offsets_of(event), "topic", "partition", "offset")
 
 
 def _partitions(several: Iterable[Any]) -> list[dict[str, Any]]:

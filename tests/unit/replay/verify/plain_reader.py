@@ -13,7 +13,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.log_rows import RESULT_ARROW, ResultRow
 from holdfast.replay.read.node_logs import NodeLog
 from holdfast.replay.spark.tasks import Task, in_batches
-from holdfast.replay.verify.hashes import FINDINGS_MAX, Comparable, Place, Sum
+from holdfast.replay.verify.hashes import FINDINGS_MAX, NOTHING, Comparable, Place, Sum
 from holdfast.storage.segments.fast_hash import fast_hash
 from holdfast.storage.segments.segments import BLOCK_INDEXES
 
@@ -63,6 +63,10 @@ class PlainReader:
                 total[:] = map(sum, zip(total, record.halves, strict=True))
             fast[:] = map(sum, zip(fast, record.fast_halves, strict=True))
         return [Sum(*key, *map(tuple, totals)) for key, totals in sums.items()]  # type: ignore[arg-type]  # three each
+
+    def fast_sums(self, log: NodeLog) -> list[Sum]:
+        whole = self.block_sums([log], Comparable(log.last, ()))
+        return [each._replace(stored=NOTHING, common=NOTHING) for each in whole]
 
     def differing_places(
         self, logs: Sequence[NodeLog], common: Comparable, blocks: Sequence[int]

@@ -1,0 +1,162 @@
+"""The row about the replay: what one event costs in each of its parts, by processor time.
+
+Logs of two sizes are made up (`holdfast replay generate`), and measured in one warm Spark session:
+a rate is a slope, from the smaller log to the larger one, so that what a session costs at the start
+is not in it. Peers run in the same program. `replay_worker` measures; logs are kept beside the
+results, for they take longer to make than to replay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from bench.figures import Figure, Goal, least, most
+from bench.rig import Bench
+
+GROUPS: Final = 20_000
+SEED: Final = 7
+RATES: Final[dict[str, Goal | None]] = {
+    "hashes": least(1_000_000),
+    "hashes by DuckDB": None,
+    "fold": least(50_000),
+    "plain loop": None,
+    "state by SQL": least(200_000),
+    "report": least(80_000),
+}
+"""Events a second of processor time, by the part of `replay_worker`."""
+RATIOS: Final = (
+    ("hashes", "hashes by DuckDB", least(0.3)),
+    ("fold", "plain loop", least(0.8)),
+    ("report", "fold", least(1)),
+)
+"""Rates of two parts, and what the first is to be of the second."""
+SKEWS: Final[dict[str, tuple[str, ...]]] = {
+    "one group has 60 % of the events": ("--giant", "0.6"),
+    "100,000 groups": ("--groups", "100000"),
+    "segments of 100 events": ("--segment-events", "100"),
+}
+SKEWED: Final = ("hashes", "fold")
+MEMORY: Final = {"driver": most(512), "worker": most(512), "JVM": most(2048)}
+"""Peaks in MiB, at the larger size."""
+RECORDS: Final = 71
+"""Those of a log that `./dev demo` leaves."""
+VERIFIED: Final = most(25)
+_SUBREAPER: Final = 36
+"""PR_SET_CHILD_SUBREAPER of prctl(2)."""
+
+
+async def replay(bench: Bench) -> None:
+    """Verifying and reporting a log with Spark: rates by processor time, memory, skew."""
+    await asyncio.to_thread(_replay, bench)
+
+
+def _replay(bench: Bench) -> None:
+    _verify(bench)
+    small, large = bench.sizes.replayed_events
+    even = ("--groups", str(GROUPS))
+    logs = [_log(bench, events, even, nodes=1) for events in (small, large)]
+    told = _run(bench, logs, list(RATES))
+    _rates(bench, told, small, large)
+    _memory(bench, told, large)
+    _skew(bench, small, told)
+
+
+def _log(bench: Bench, events: int, options: Sequence[str], nodes: int) -> Path:
+    """The folder of a log with these options; it is made if it is not there yet."""
+    name = "-".join([str(events), *(each.strip("-") for each in options)])
+    folder = bench.folder / "logs" / name
+    if not folder.exists():
+        bench.say(f"replay: makes a log of {events:,} events, {' '.join(options) or 'as it is'}")
+        words = ["--events", str(events), "--seed", str(SEED), "--nodes", str(nodes)]
+        made = [*words, *options, "--no-witness", "--out", str(folder)]
+        _checked([sys.executable, "-m", "holdfast.cli", "replay", "generate", *made])
+    return folder
+
+
+def _checked(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip()[-2_000:]
+        raise RuntimeError(f"{' '.join(command[2:5])} ended with {done.returncode}: {said}")
+    return done.stdout
+
+
+def _run(
+    bench: Bench, logs: Sequence[Path], parts: Sequence[str], *, warm: bool = True
+) -> list[dict[str, Any]]:
+    """What `replay_worker` tells of these logs, each folder's first node."""
+    bench.say(f"replay: {', '.join(parts)}, of {', '.join(each.name for each in logs)}")
+    plan = {"logs": [str(each / "node-1") for each in logs], "parts": list(parts), "warm": warm}
+    tests = str(Path(__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": tests}
+    said = _checked([sys.executable, "-m", "bench.replay_worker", json.dumps(plan)], environment)
+    return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+
+
+def _rates(bench: Bench, told: Sequence[dict[str, Any]], small: int, large: int) -> None:
+    start = next(each for each in told if each["part"] == "start-up")
+    bench.add(Figure("replay", "start of a session", start["cpu"], "CPU s", more=start))
+    rates = {part: slope(told, part, small, large) for part in RATES}
+    for part, rate in rates.items():
+        more: dict[str, object] = {"seen": [each for each in told if each["part"] == part]}
+        bench.add(Figure("replay", part, rate, "events/CPU s", RATES[part], more=more))
+    for one, other, goal in RATIOS:
+        what = f"{one} / {other}"
+        bench.add(Figure("replay", what, rates[one] / rates[other], "times", goal))
+
+
+def slope(told: Sequence[dict[str, Any]], part: str, small: int, large: int) -> float:
+    """Events for a second of processor time, of those that the larger log has more."""
+    spent = {each["events"]: each["cpu"] for each in told if each["part"] == part}
+    return (large - small) / (spent[large] - spent[small])
+
+
+def _memory(bench: Bench, told: Sequence[dict[str, Any]], large: int) -> None:
+    peaks = told[-1]["peaks"]
+    for kind, goal in MEMORY.items():
+        what = f"peak of the {kind}, {large:,} events"
+        bench.add(Figure("replay", what, peaks.get(kind, 0) / 2**20, "MiB", goal))
+
+
+def _skew(bench: Bench, events: int, told: Sequence[dict[str, Any]]) -> None:
+    """What an event costs in a log of another shape, against the even one of the same size."""
+    even = {e["part"]: e["cpu"] for e in told if e["events"] == events}
+    for what, options in SKEWS.items():
+        groups = () if "--groups" in options else ("--groups", str(GROUPS))
+        log = _log(bench, events, (*groups, *options), nodes=1)
+        for line in _run(bench, [log], SKEWED):
+            part = line["part"]
+            if part in SKEWED:
+                times = line["cpu"] / even[part]
+                bench.add(Figure("replay", f"{part}, {what}", times, "x even", most(1.5)))
+
+
+def _verify(bench: Bench) -> None:
+    """The real command, with all that it starts: processor time until the last of it has ended."""
+    made = _log(bench, RECORDS, (), nodes=3)
+    words = [word for n in (1, 2, 3) for word in ("--node-dir", str(made / f"node-{n}"))]
+    command = [sys.executable, "-m", "holdfast.cli", "replay", "verify", *words]
+    with suppress(OSError):
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # what it leaves behind is waited for, too
+    before = _children()
+    _checked(command)
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    what = f"verify of {RECORDS} records on 3 nodes"
+    bench.add(Figure("replay", what, _children() - before, "CPU s", VERIFIED))
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -50,7 +50,6 @@ class Room(NamedTuple):
 SPARK = [
     "holdfast.replay.app",
     "holdfast.replay.spark",
-    "holdfast.replay.analyse.jobs",
     "holdfast.replay.analyse.queries",
 ]
 FOLDS = [

@@ -24,6 +24,8 @@ CELLS_ALL: Final = 90_000
 """Cells of all grids together: a page has to hold them."""
 GRIDS_MAX: Final = 100
 STRIPS_MAX: Final = 100
+REST: Final = -1
+"""The key of the strip that groups share."""
 
 
 class CellRun(NamedTuple):

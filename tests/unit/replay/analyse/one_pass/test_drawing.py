@@ -1,4 +1,4 @@
-"""The timelines that Spark aggregates: known cells of small histories, and nothing is lost."""
+"""The timelines that are made of a bucket's intervals: known cells, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -7,47 +7,51 @@ from functools import reduce
 from random import Random
 
 import pytest
-from pyspark.sql import SparkSession
 
-from holdfast.replay.analyse import timeline
-from holdfast.replay.analyse.jobs.timelines import linked_frame, timelines
+from holdfast.replay.analyse import bucket_tasks, timeline
+from holdfast.replay.analyse.intervals import Interval
+from holdfast.replay.analyse.one_pass import chunks, merging
+from holdfast.replay.analyse.one_pass.arrow_rows import table_bytes
+from holdfast.replay.analyse.one_pass.interval_table import IntervalTable
+from holdfast.replay.analyse.one_pass.ownership_sums import StepSums
 from holdfast.replay.analyse.timeline import CellRun, Timeline, Totals
 
-OWNED = (
-    "group string, topic string, partition int, owner string, member_id string, token bigint, "
-    "start_ms bigint, end_ms bigint, ended string"
-)
 Owned = tuple[str, int, str, int, int]
 """Group, partition, owner, from, to."""
+BUCKETS = 3
 
 
-def drawn(
-    spark: SparkSession, owned: Sequence[Owned], last_ms: int
-) -> tuple[tuple[Timeline, ...], Totals]:
-    rows = [
-        (group, "t", number, owner, owner, token, start, end, "generation")
-        for token, (group, number, owner, start, end) in enumerate(owned)
-    ]
-    linked = linked_frame(spark.createDataFrame(rows, OWNED)).persist()
-    try:
-        return timelines(spark, linked, 0, last_ms)
-    finally:
-        linked.unpersist()
+def drawn(owned: Sequence[Owned], last_ms: int) -> tuple[tuple[Timeline, ...], Totals]:
+    """Draw intervals as a log with several buckets of groups would be."""
+    groups = sorted({each[0] for each in owned})
+    bucket_of = {group: at % BUCKETS for at, group in enumerate(groups)}
+    tables = [IntervalTable() for _ in range(BUCKETS)]
+    for token, (group, number, owner, start, end) in enumerate(owned):
+        told = Interval(group, "t", number, owner, owner, token, start, end, "generation", 0)
+        tables[bucket_of[group]].add([told])
+    linked = [table.linked() for table in tables]
+    sums = [StepSums(each) for each in linked]
+    whole = merging.added(each.whole() for each in sums)
+    plan = merging.plan_of((size for each in sums for size in each.sizes()), 0, last_ms, (0, 0))
+    rows = (
+        row
+        for each in linked
+        for row in bucket_tasks.draw(plan, map(table_bytes, chunks.chunks(each)))
+    )
+    return tuple(merging.timelines(plan, merging.Told(rows), whole)), whole
 
 
 def cells(runs: Sequence[CellRun], row: int = 0) -> list[tuple[object, ...]]:
     return [tuple(run[2:]) for run in runs if run.row == row]
 
 
-def test_each_cell_tells_owner_gap_and_overlap(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_cell_tells_owner_gap_and_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten columns of 10 ms. Partition 0: a to 25, nobody to 48, b on; 1: a, and b beside it."""
     monkeypatch.setattr(timeline, "COLUMNS_MAX", 10)
     owned = [("g", 0, "a", 0, 25), ("g", 0, "b", 48, 100), ("g", 1, "a", 0, 60)]
     owned += [("g", 1, "b", 52, 57)]
 
-    (only,), _ = drawn(spark, owned, 100)
+    (only,), _ = drawn(owned, 100)
 
     assert only.column_ms == 10
     assert cells(only.runs) == [
@@ -64,15 +68,13 @@ def test_each_cell_tells_owner_gap_and_overlap(
     assert [(r.first, r.partitions) for r in only.rows] == [("t/0", 1), ("t/1", 1)]
 
 
-def test_partitions_beyond_the_rows_are_bundled_and_named(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partitions_beyond_the_rows_are_bundled_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five partitions in two rows: three and two. What differs in a bundle has no single owner."""
     monkeypatch.setattr(timeline, "COLUMNS_MAX", 2)
     monkeypatch.setattr(timeline, "ROWS_FIRST", 2)
     owned = [("g", n, "a" if n < 3 else f"m{n}", 0, 100) for n in range(5)]
 
-    (only,), whole = drawn(spark, owned, 100)
+    (only,), whole = drawn(owned, 100)
 
     assert [tuple(row) for row in only.rows] == [("t/0", "t/2", 3), ("t/3", "t/4", 2)]
     assert cells(only.runs) == [(0, 2, "a", 1, 150, 0, 0, 0, 0)]
@@ -81,7 +83,7 @@ def test_partitions_beyond_the_rows_are_bundled_and_named(
 
 
 def test_what_is_drawn_and_what_is_counted_beside_it_is_everything(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Grids, strips, and the strip of the others: their cells and counts add up to the log's."""
     monkeypatch.setattr(timeline, "GRIDS_MAX", 3)
@@ -96,7 +98,7 @@ def test_what_is_drawn_and_what_is_counted_beside_it_is_everything(
             end = start + chance.choice((0, 3, 100, 1_000 - start))
             owned.append((f"g{at:02}", chance.randrange(4), f"m{chance.randrange(3)}", start, end))
 
-    made, whole = drawn(spark, owned, 1_000)
+    made, whole = drawn(owned, 1_000)
 
     assert [each.group for each in made] == ["g00", "g01", "g02", "g03", "g04", ""]
     assert reduce(Totals.plus, (each.totals for each in made))._replace(**below(whole)) == whole
@@ -122,7 +124,27 @@ def summed(runs: Sequence[CellRun], name: str) -> int:
     return sum(int(getattr(run, name)) * run.columns for run in runs)
 
 
-def test_a_log_in_which_nobody_owned_anything_has_no_timeline(spark: SparkSession) -> None:
-    made, whole = drawn(spark, [], 100)
+def test_a_log_in_which_nobody_owned_anything_has_no_timeline() -> None:
+    made, whole = drawn([], 100)
 
     assert (made, whole) == ((), Totals())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])
+def test_a_picture_does_not_depend_on_where_tables_are_cut(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Intervals reach the drawing in tables of a bounded size; a partition may be in several."""
+    chance = Random(5)
+    owned = [
+        (f"g{chance.randrange(4)}", chance.randrange(5), f"m{chance.randrange(3)}", at, at + 9)
+        for at in range(0, 300, 4)
+    ]
+    monkeypatch.setattr(timeline, "COLUMNS_MAX", 20)
+    monkeypatch.setattr(timeline, "GRIDS_MAX", 2)
+    monkeypatch.setattr(timeline, "STRIPS_MAX", 1)
+    whole = drawn(owned, 320)
+
+    monkeypatch.setattr(chunks, "CHUNK", size)
+
+    assert drawn(owned, 320) == whole

@@ -92,7 +92,7 @@ def conclude(stage: phases.Stage, place: Place, ended: float) -> bool:
     print(table.told(errors, stage.began), end="\n\n")
     for check in stage.checks:
         print(f"{'ok    ' if check.held else 'FAILED'}  {check.name}: {check.seen}")
-    print(f"\npicture: {place.picture}")
+    print(f"\npicture: {place.picture}\npage: {place.page}")
     return all(check.held for check in stage.checks)
 
 

@@ -47,6 +47,11 @@ class Place:
         """Who owned what when."""
         return self.folder / "ownership.png"
 
+    @property
+    def page(self) -> Path:
+        """The whole report of the log, to be opened in a browser."""
+        return self.folder / "report.html"
+
     def witness(self, name: str) -> Path:
         """What was acknowledged to one client."""
         return self.folder / f"{name}.witness.jsonl"

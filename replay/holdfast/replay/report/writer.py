@@ -6,6 +6,7 @@ Knows the analysis, not Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,12 +30,18 @@ class Written(NamedTuple):
 
 
 def write(analysis: Analysis, out: Path) -> Written:
-    """Write the whole report into a folder, which is made if needed. Raises OSError."""
+    """Write the whole report into a folder, which is made if needed. Raises OSError.
+
+    Pictures of an earlier report that this one has none for are removed.
+    """
     out.mkdir(parents=True, exist_ok=True)
     drawn = {group: draw(analysis, group) for group in pictured(analysis)}
     main = next(iter(drawn), None)
-    for group, name in zip(drawn, _names(), strict=False):
-        (out / name).write_bytes(drawn[group])
+    for name, group in zip_longest(_names(), drawn):
+        if group is None:
+            (out / name).unlink(missing_ok=True)
+        else:
+            (out / name).write_bytes(drawn[group])
     picture = None if main is None else out / PICTURE
     whole = page(analysis, None if main is None else drawn[main])
     (out / PAGE).write_text(whole, encoding="utf-8")

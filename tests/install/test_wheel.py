@@ -145,6 +145,7 @@ def test_who_asks_a_cluster_needs_the_command_alone(command: Path, words: tuple[
         (("node", "--config", "node.toml"), "server"),
         (("cluster", "start", "--dir", "nowhere"), "server"),
         (("log", "verify", "--node-dir", "."), "server"),
+        (("log", "publish", "--node-dir", ".", "--to", "."), "publish"),
         (("replay", "verify", "--node-dir", "."), "spark"),
     ],
 )

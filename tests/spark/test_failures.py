@@ -24,10 +24,22 @@ Caused by: java.io.IOException: No space left on device
 	at java.base/java.io"""
 
 
+UNREACHED = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+FileNotFoundError: s3://b/n1/file
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+holdfast.replay.read.urls.NotReached: s3://b/n1/file cannot be read: no answer
+"""
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
         (Py4JError(FULL), "disk is full"),
+        (PySparkException(UNREACHED), "s3://b/n1/file cannot be read: no answer"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "disk is full"),
         (Py4JError("Caused by: java.lang.OutOfMemoryError: Java heap space"), "out of memory"),
         (MemoryError(), "out of memory"),

@@ -42,6 +42,7 @@ ALLOWED_MORE = {
     "cli.commands.backup_files": ["runtime.backup"],
     "cli.offline.backup_restore": ["runtime.backup", "storage.errors"],
     "cli.offline.generated_history": ["replay.generate"],
+    "cli.offline.publishing": ["replay.publish", "replay.findings"],
     "cli.offline.stopped_log": ["runtime.event_log.offline", "storage"],
     "cli.commands.replay": [
         "replay",

@@ -1,10 +1,10 @@
 """Entry points: verify logs, make a state, write a report; for `holdfast replay` and programs.
 
-Each function takes the directories of nodes and starts a Spark session of its own unless it is
-given one, or `SparkOptions` that say where it is to run. Raises `SparkMissing` at import, `NoJava`
-where Spark cannot start, `CannotCheck` where it fails, FileNotFoundError and `WrongUse` (a
-ValueError) for directories that are not those of nodes; faults *in* a log are reported, never
-raised.
+Each function takes the directories of nodes, or the URLs to which these were published, and starts
+a Spark session of its own unless it is given one, or `SparkOptions` that say where it is to run.
+Raises `SparkMissing` at import, `NoJava` where Spark cannot start, `CannotCheck` where it, or a
+store, fails, FileNotFoundError and `WrongUse` (a ValueError) for directories that are not those of
+nodes; faults *in* a log are reported, never raised.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog, node_logs
 from holdfast.replay.read.own_states import own_states
 from holdfast.replay.read.places import refuse_outside
+from holdfast.replay.read.url_path import Folder, archive_path
 from holdfast.replay.report import writer as reports
 from holdfast.replay.report.plain_state import Difference, compare_states, plain_state
 from holdfast.replay.spark.failures import SPARK_FAILURES, surroundings
@@ -71,7 +72,7 @@ it costs more than it saves. To verify 60,000 took 53 s of processor time, and 1
 
 
 def verify(
-    node_dirs: Sequence[Path],
+    node_dirs: Sequence[Folder | str],
     *,
     expected_digest: Expected | None = None,
     witness: Sequence[Path] = (),
@@ -80,16 +81,18 @@ def verify(
 ) -> Report:
     """Verify the logs of some nodes; `Report.passed` and `.table()` give the outcome.
 
-    `node_dirs`: data directories of nodes, or folders of segments; the more of them, the more is
-    compared. `expected_digest`: what a live node published. `witness`: files of what was
-    acknowledged to clients. `anchors`: what nodes told of their logs earlier, or files of it; the
-    state in the directory of a stopped node is compared without being asked for. Raises ValueError
+    `node_dirs`: data directories of nodes, or folders of segments, or URLs to which either was
+    published; the more of them, the more is compared. `expected_digest`: what a live node
+    published. `witness`: files of what was acknowledged to clients. `anchors`: what nodes told of
+    their logs earlier, or files of it; the state in the directory of a stopped node is compared
+    without being asked for. Raises ValueError
     for an anchor of another cluster, or a file that holds none.
     """
-    logs = node_logs(node_dirs)
-    check_independent(node_dirs, logs)
+    folders = [archive_path(each) for each in node_dirs]
+    logs = node_logs(folders)
+    check_independent(folders, logs)
     check_witnesses(witness)
-    told = _told(logs, node_dirs, anchors)
+    told = _told(logs, folders, anchors)
     try:
         with _session(spark, logs) as running:
             return verify_logs(running, logs, expected_digest, witness, told)
@@ -101,7 +104,7 @@ def verify(
 
 
 def state(
-    node_dirs: Sequence[Path],
+    node_dirs: Sequence[Folder | str],
     *,
     at: Position | None = None,
     log_time_ms: int | None = None,
@@ -113,7 +116,7 @@ def state(
     ValueError if there is none, or none that reaches so far back (S24) or so far ahead.
     """
     cut = Cut(at, log_time_ms)
-    log = _longest(_reaching(node_logs(node_dirs), cut))
+    log = _longest(_reaching(_logs(node_dirs), cut))
     refuse_outside(log, cut)
     with _session(spark, [log]) as running:
         folded = fold(running, log, cut)
@@ -124,7 +127,7 @@ def state(
 
 
 def difference(
-    node_dirs: Sequence[Path],
+    node_dirs: Sequence[Folder | str],
     before: Cut,
     after: Cut,
     *,
@@ -135,24 +138,25 @@ def difference(
 
     Raises ValueError as `state` does, and for a group that is at neither place.
     """
-    with _session(spark, node_logs(node_dirs)) as running:
+    folders = [archive_path(each) for each in node_dirs]
+    with _session(spark, node_logs(folders)) as running:
         one, two = (
-            state(node_dirs, at=cut.last, log_time_ms=cut.log_time_ms, spark=running)
+            state(folders, at=cut.last, log_time_ms=cut.log_time_ms, spark=running)
             for cut in (before, after)
         )
     return compare_states(one, two, group)
 
 
-def why(node_dirs: Sequence[Path], group: str, generation: int) -> Explained:
+def why(node_dirs: Sequence[Folder | str], group: str, generation: int) -> Explained:
     """Return why a group has a generation, or an epoch: its cause, who caused it, what moved.
 
     Read from the longest log of those given, without Spark. Raises ValueError if it does not tell.
     """
-    return rebalance_to(_longest(node_logs(node_dirs)), group, generation)
+    return rebalance_to(_longest(_logs(node_dirs)), group, generation)
 
 
 def report(
-    node_dirs: Sequence[Path],
+    node_dirs: Sequence[Folder | str],
     out: Path,
     *,
     marks: Sequence[Mark] = (),
@@ -166,20 +170,27 @@ def report(
     Made from the longest log of those given. Raises ValueError if there is none, OSError if `out`
     cannot be written.
     """
-    log = _longest(node_logs(node_dirs))
+    log = _longest(_logs(node_dirs))
     with _session(spark, [log]) as running:
         return reports.write(analyse(running, log, marks, frozen), out)
 
 
-def _told(logs: Sequence[NodeLog], folders: Sequence[Path], given: Sequence[Path | Anchor]) -> Told:
+def _told(
+    logs: Sequence[NodeLog], folders: Sequence[Folder], given: Sequence[Path | Anchor]
+) -> Told:
     """Read what the logs are compared with: anchors, and the states on the nodes' own disks."""
     clusters = {segment.manifest.cluster_id for log in logs for segment in log.segments}
     anchors = read_anchors(given)
     refuse_others(anchors, clusters)
     names = [log.node for log in logs if log.segments]
     places = [folder for log, folder in zip(logs, folders, strict=True) if log.segments]
-    own = own_states(zip(names, places, strict=True), clusters)
+    here = [(name, at) for name, at in zip(names, places, strict=True) if isinstance(at, Path)]
+    own = own_states(here, clusters)
     return own._replace(anchors=[*anchors, *own.anchors])
+
+
+def _logs(node_dirs: Sequence[Folder | str]) -> list[NodeLog]:
+    return node_logs(archive_path(each) for each in node_dirs)
 
 
 @contextmanager

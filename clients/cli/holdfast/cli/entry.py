@@ -18,6 +18,7 @@ _EXTRA_OF = {
     "aiohttp": "server",
     "click": "cli",
     "cryptography": "server",
+    "fsspec": "publish",
     "grpc_health": "server",
     "grpc_reflection": "server",
     "lmdb": "server",

@@ -36,6 +36,7 @@ from holdfast.replay.analyse.rebalances import RebalanceTimeline
 from holdfast.replay.analyse.sweep import Piece
 from holdfast.replay.analyse.timeline import CellRun
 from holdfast.replay.read.log_rows import Bucket, Source
+from holdfast.replay.read.urls import local_file
 from holdfast.storage.codec.event_codec import decode_record
 
 T = TypeVar("T", bound="tuple[Any, ...]")
@@ -108,14 +109,17 @@ class _Followed:
 
 def _batches(source: Source) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file that are not in an earlier segment."""
-    with pq.ParquetFile(source.path, read_dictionary=_REPEATING) as file:
+    with (
+        local_file(source.path) as path,
+        pq.ParquetFile(path, read_dictionary=_REPEATING) as file,
+    ):
         for batch in file.iter_batches(columns=_COLUMNS, use_threads=False):
             yield batch.filter(_fresh(batch, source.after))
 
 
 def times(source: Source) -> Iterator[tuple[int, int]]:
     """Yield the first and the last log time of what a file has that no earlier segment has."""
-    with pq.ParquetFile(source.path) as file:
+    with local_file(source.path) as path, pq.ParquetFile(path) as file:
         for batch in file.iter_batches(columns=["idx", "ordinal", "log_time_ms"]):
             told = pc.min_max(batch.column("log_time_ms").filter(_fresh(batch, source.after)))
             if told["min"].is_valid:

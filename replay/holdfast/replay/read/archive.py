@@ -7,16 +7,16 @@ for ever. Knows folders, manifests and names.
 
 from __future__ import annotations
 
-import os
 import re
 import stat
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.findings import Finding, place_of
+from holdfast.replay.read.urls import FLAT, scheme_of
+from holdfast.storage.segments.archive_path import ArchivePath
 from holdfast.storage.segments.checkpoint import SUFFIX
 from holdfast.storage.segments.file_contents import UNTOLD, tells_each_file
 from holdfast.storage.segments.segments import (
@@ -48,15 +48,17 @@ _FILES: Final = tuple(bucket_file(number) for number in range(BUCKETS))
 class Survey(NamedTuple):
     """What a folder of segments holds that must not be opened, and what is said of that."""
 
-    closed: frozenset[Path]
+    closed: frozenset[ArchivePath]
     findings: tuple[Finding, ...]
 
 
-def survey(folder: Path) -> Survey:
+def survey(folder: ArchivePath) -> Survey:
     """Look at the entries of a folder of segments, and at those of each segment."""
-    closed, findings = set[Path](), list[Finding]()
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):
+    closed, findings = set[ArchivePath](), list[Finding]()
+    paths = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    arriving = _arriving(paths)
+    for path in paths:
+        if path == arriving:
             continue
         found = list(_entry(path))
         if any(each.kind != STRAY for each in found):
@@ -65,7 +67,19 @@ def survey(folder: Path) -> Survey:
     return Survey(frozenset(closed), tuple(findings))
 
 
-def _entry(path: Path) -> Iterator[Finding]:
+def _arriving(paths: Sequence[ArchivePath]) -> ArchivePath | None:
+    """Return the last segment of an object store if its manifest is not there yet.
+
+    An object store renames nothing, so what is being published is seen without it; elsewhere a
+    folder appears when it is whole. If other nodes have the records, they are missed all the same.
+    """
+    segments = [path for path in paths if _SEGMENT.fullmatch(path.name)]
+    if not segments or scheme_of(str(segments[-1])) not in FLAT:
+        return None
+    return None if _is_there(segments[-1] / MANIFEST) else segments[-1]
+
+
+def _entry(path: ArchivePath) -> Iterator[Finding]:
     if path.is_symlink():
         if _SEGMENT.fullmatch(path.name) or path.suffix == SUFFIX or (path / MANIFEST).exists():
             yield _link(path)
@@ -76,9 +90,9 @@ def _entry(path: Path) -> Iterator[Finding]:
         yield from _segment(path)
 
 
-def _segment(path: Path) -> Iterator[Finding]:
+def _segment(path: ArchivePath) -> Iterator[Finding]:
     manifest = path / MANIFEST
-    if not os.path.lexists(manifest):
+    if not _is_there(manifest):
         if _SEGMENT.fullmatch(path.name):
             yield _said("missing", manifest, f"the segment has no manifest; {PEER}")
         return
@@ -93,7 +107,7 @@ def _segment(path: Path) -> Iterator[Finding]:
             yield _said(STRAY, each, text)
 
 
-def plain(path: Path) -> bool:
+def plain(path: ArchivePath) -> bool:
     """Return whether there is a plain file, which is no link."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
@@ -101,12 +115,12 @@ def plain(path: Path) -> bool:
         return False
 
 
-def linked(path: Path) -> list[Finding]:
+def linked(path: ArchivePath) -> list[Finding]:
     """Say that a folder of an archive is a link, if it is."""
     return [_link(path)] if path.is_symlink() else []
 
 
-def _link(path: Path) -> Finding:
+def _link(path: ArchivePath) -> Finding:
     try:
         target = truncate(str(path.readlink()))
     except OSError:
@@ -115,11 +129,11 @@ def _link(path: Path) -> Finding:
     return _said("copy", path, text)
 
 
-def _said(kind: str, path: Path, text: str) -> Finding:
+def _said(kind: str, path: ArchivePath, text: str) -> Finding:
     return Finding(kind, "", "", None, text, str(path))
 
 
-def opened_manifest(path: Path) -> tuple[Manifest | None, list[Finding]]:
+def opened_manifest(path: ArchivePath) -> tuple[Manifest | None, list[Finding]]:
     """Read the manifest of a segment; findings instead if it cannot be used."""
     file = path / MANIFEST
     try:
@@ -181,7 +195,7 @@ def _unsafe(manifest: Manifest) -> Iterator[str]:
         yield "it names a file twice"
 
 
-def _untrue(path: Path, manifest: Manifest) -> Iterator[str]:
+def _untrue(path: ArchivePath, manifest: Manifest) -> Iterator[str]:
     """Yield what contradicts itself, or the names in the folder."""
     first, last = Position(*manifest.first), Position(*manifest.last)
     name = segment_name(first, last)
@@ -213,8 +227,17 @@ def _inside(block: BlockDigest, first: Position, last: Position) -> bool:
     return first.index // BLOCK_INDEXES <= block.block <= last.index // BLOCK_INDEXES
 
 
-def _present(path: Path) -> list[str]:
-    return [name for name in _FILES if os.path.lexists(path / name)]
+def _present(path: ArchivePath) -> list[str]:
+    return [name for name in _FILES if _is_there(path / name)]
+
+
+def _is_there(path: ArchivePath) -> bool:
+    """Return whether there is something, be it a link to nothing."""
+    try:
+        path.lstat()
+    except OSError:
+        return False
+    return True
 
 
 def _shown(value: object) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.coordinator.model.ids import Position
@@ -25,6 +24,7 @@ from holdfast.replay.read.log_rows import (
     read_rows,
     read_rows_in_order,
 )
+from holdfast.replay.read.urls import folder_of
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 
 _ALL = Cut()
@@ -57,7 +57,7 @@ def check_whole_chain(pieces: Sequence[Piece], begins: Beginning) -> Iterator[Re
     last = begins.last
     for piece in pieces:
         head = None if piece.gap else head
-        findings.file = str(Path(piece.sources[0].path).parent)
+        findings.file = folder_of(piece.sources[0].path)
         for row in read_rows_in_order(piece.sources, _ALL):
             place = Position(row["idx"], row["ordinal"])
             if place <= last:

@@ -20,6 +20,7 @@ from holdfast.coordinator.model.text import truncate
 from holdfast.replay.read.archive import PEER
 from holdfast.replay.read.log_rows import FINDING, START, ResultRow
 from holdfast.replay.read.record_sums import RecordSums
+from holdfast.replay.read.urls import NotReached, local_file
 from holdfast.storage.segments.columns import SCHEMA, types_of
 from holdfast.storage.segments.segments import bucket_file, bucket_of
 
@@ -86,12 +87,14 @@ class _Form:
 
     def check(self) -> None:
         try:
-            with pq.ParquetFile(self.file.path) as opened:
+            with local_file(self.file.path) as path, pq.ParquetFile(path) as opened:
                 self._columns(opened.schema_arrow)
                 self._packing(opened.metadata)
                 if not self.unusable:
                     for batch in opened.iter_batches():
                         self._batch(batch)
+        except NotReached:
+            raise  # it says nothing of the file
         except FileNotFoundError:
             self._refuse(UNSEEN, f"the file is not there any more; {PEER}")
         except Exception as error:  # noqa: BLE001 - whatever bytes may lead a reader to

@@ -10,17 +10,19 @@ from pathlib import Path
 
 from holdfast.replay.findings import Finding, WrongUse
 from holdfast.replay.read.node_logs import NodeLog, Range, Segment
+from holdfast.replay.read.url_path import Folder
+from holdfast.replay.read.urls import is_url
 
 
-def check_independent(folders: Sequence[Path], logs: Sequence[NodeLog]) -> None:
+def check_independent(folders: Sequence[Folder], logs: Sequence[NodeLog]) -> None:
     """Refuse what is one log given twice. Raises WrongUse, with one sentence."""
     _apart(folders)
     _of_several_nodes(folders, logs)
     _stored_twice(logs)
 
 
-def _apart(folders: Sequence[Path]) -> None:
-    seen: dict[Path, Path] = {}
+def _apart(folders: Sequence[Folder]) -> None:
+    seen: dict[Folder, Folder] = {}
     for folder in folders:
         place = _log_folder(folder)
         before = seen.setdefault(place, folder)
@@ -32,14 +34,14 @@ def _apart(folders: Sequence[Path]) -> None:
             )
 
 
-def _log_folder(folder: Path) -> Path:
+def _log_folder(folder: Folder) -> Folder:
     resolved = folder.resolve()
     inner = resolved / "segments"
     return inner.resolve() if inner.is_dir() else resolved
 
 
-def _of_several_nodes(folders: Sequence[Path], logs: Sequence[NodeLog]) -> None:
-    seen: dict[str, Path] = {}
+def _of_several_nodes(folders: Sequence[Folder], logs: Sequence[NodeLog]) -> None:
+    seen: dict[str, Folder] = {}
     for folder, log in zip(folders, logs, strict=True):
         if not log.segments:
             continue
@@ -56,7 +58,8 @@ def _of_several_nodes(folders: Sequence[Path], logs: Sequence[NodeLog]) -> None:
 def _stored_twice(logs: Sequence[NodeLog]) -> None:
     seen: dict[tuple[int, int], tuple[NodeLog, str]] = {}
     for log in logs:
-        for path in (file for segment in log.segments for file in segment.files):
+        paths = (file for segment in log.segments for file in segment.files)
+        for path in (each for each in paths if not is_url(each)):  # a store has each file once
             told = Path(path).stat()
             other, first = seen.setdefault((told.st_dev, told.st_ino), (log, path))
             if other is not log:

@@ -8,6 +8,7 @@ in Spark's workers, and imports no Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.log_rows import START, Cut, LogRow, Source
+from holdfast.replay.read.urls import local_file
 from holdfast.storage.codec.event_codec import CodecError, decode_record
 
 _BATCH_ROWS: Final = 8_192
@@ -44,16 +46,23 @@ class Ordered(NamedTuple):
 
 def read_batches(source: Source, cut: Cut) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file as they are stored."""
-    with pq.ParquetFile(source.path) as file:
+    with _opened(source) as file:
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
             kept = _kept(batch, source.after, cut)
             if kept.num_rows:
                 yield kept
 
 
+@contextmanager
+def _opened(source: Source) -> Iterator[pq.ParquetFile]:
+    """Open a file, of which there is a copy meanwhile if it is behind a URL."""
+    with local_file(source.path) as path, pq.ParquetFile(path) as file:
+        yield file
+
+
 def cluster_payloads(source: Source, cut: Cut, kind: str) -> list[bytes]:
     """Return the payloads of those of the cluster's own records in a file that are of a type."""
-    with pq.ParquetFile(source.path) as file:
+    with _opened(source) as file:
         few = file.read(columns=["grp", "type"], use_threads=False)
         own = pc.and_(pc.equal(few.column("grp"), ""), pc.equal(few.column("type"), kind))
         if not pc.any(own).as_py():
@@ -112,7 +121,7 @@ def read_in_order(sources: Sequence[Source], cut: Cut) -> Iterator[Ordered]:
 
 
 def _narrow(source: Source, cut: Cut) -> pa.Table:
-    with pq.ParquetFile(source.path) as file:
+    with _opened(source) as file:
         table = file.read(columns=list(_ORDERED), use_threads=False).select(list(_ORDERED))
     return _kept(table, source.after, cut)
 
@@ -124,7 +133,7 @@ def _own_rows(
     mine = pc.indices_nonzero(pc.equal(narrow.column("grp"), ""))
     if not len(mine):
         return
-    with pq.ParquetFile(source.path) as file:
+    with _opened(source) as file:
         whole = _kept(file.read(use_threads=False), source.after, cut)
     rows = whole.take(mine).to_pylist()
     yield from zip([before + number for number in mine.to_pylist()], rows, strict=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -15,6 +14,8 @@ import pyarrow.parquet as pq
 
 from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
+from holdfast.replay.read.url_path import archive_path
+from holdfast.replay.read.urls import local_file
 from holdfast.storage.segments.checkpoint import NOTHING, Checkpoint, read_checkpoint
 from holdfast.storage.segments.columns import LATER, LATER_OF_TARGETS
 from holdfast.storage.segments.segments import bucket_file, bucket_of, typed_columns
@@ -57,7 +58,7 @@ class Beginning(NamedTuple):
 
         Raises CheckpointFlawed, OSError.
         """
-        return read_checkpoint(Path(self.path), wanted) if self.cut else NOTHING
+        return read_checkpoint(archive_path(self.path), wanted) if self.cut else NOTHING
 
     def __str__(self) -> str:
         """Format it for people."""
@@ -160,17 +161,22 @@ class FindingRows:
 
 def read_rows(source: Source, cut: Cut) -> Iterator[LogRow]:
     """Yield the rows of a file as they are stored: by group, and in order within each group."""
-    with pq.ParquetFile(source.path) as file:
+    with local_file(source.path) as path, pq.ParquetFile(path) as file:
         for batch in file.iter_batches():
             yield from _kept(batch.to_pylist(), source.after, cut)
 
 
 def read_rows_in_order(sources: Sequence[Source], cut: Cut) -> Iterator[LogRow]:
     """Yield all rows of a segment in the order of the log; one segment fits into memory."""
-    tables = [pq.read_table(source.path) for source in sources]
+    tables = [_whole(source.path) for source in sources]
     whole = pa.concat_tables(tables).sort_by([("idx", "ascending"), ("ordinal", "ascending")])
     for batch in whole.to_batches(max_chunksize=10_000):
         yield from _kept(batch.to_pylist(), sources[0].after, cut)
+
+
+def _whole(address: str) -> pa.Table:
+    with local_file(address) as path:
+        return pq.read_table(path)
 
 
 def _kept(rows: Iterable[LogRow], after: Position, cut: Cut) -> Iterator[LogRow]:

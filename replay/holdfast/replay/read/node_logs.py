@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -20,6 +19,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding, WrongUse
 from holdfast.replay.read import archive
 from holdfast.replay.read.log_rows import Beginning, Bucket, Source
+from holdfast.storage.segments.archive_path import ArchivePath
 from holdfast.storage.segments.held_log import HeldLog, held_log
 from holdfast.storage.segments.segments import (
     BUCKETS,
@@ -47,7 +47,7 @@ class Range(NamedTuple):
 class Segment(NamedTuple):
     """One folder of data files."""
 
-    folder: Path
+    folder: ArchivePath
     manifest: Manifest
     after: Position  # records up to this one are in an earlier segment, or were cut off
     sealed: bool  # false: an exported tail
@@ -94,7 +94,7 @@ class NodeLog(NamedTuple):
         return tuple(segment for segment in self.segments if segment.sealed)
 
 
-def node_log(folder: Path) -> NodeLog:
+def node_log(folder: ArchivePath) -> NodeLog:
     """Find the log of a node, by its data directory or its folder of segments.
 
     Segments and checkpoints that cannot be read become findings. Raises FileNotFoundError if there
@@ -102,8 +102,8 @@ def node_log(folder: Path) -> NodeLog:
     """
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"{folder} is no directory: give the data directory of a node, or the folder of its "
-            "segments"
+            f"{folder} is no directory: give the data directory of a node, the folder of its "
+            "segments, or the URL to which they were published"
         )
     place = folder / SEGMENTS if (folder / SEGMENTS).is_dir() else folder
     found, findings = list[Segment](), list[Finding]()
@@ -126,21 +126,21 @@ def node_log(folder: Path) -> NodeLog:
     return NodeLog(node, tuple(found), tuple(f._replace(node=node) for f in findings), begins)
 
 
-def _closed(folder: Path, findings: list[Finding]) -> bool:
+def _closed(folder: ArchivePath, findings: list[Finding]) -> bool:
     """Return whether a folder of a node is a link, which is not followed; says so."""
     found = archive.linked(folder)
     findings += found
     return bool(found)
 
 
-def _beginning(held: HeldLog) -> Beginning:
+def _beginning(held: HeldLog[ArchivePath]) -> Beginning:
     if held.checkpoint is None:
         return Beginning()
     start = held.start
     return Beginning(start.last, str(held.checkpoint), start.digest, start.log_time_ms)
 
 
-def node_logs(folders: Iterable[Path]) -> list[NodeLog]:
+def node_logs(folders: Iterable[ArchivePath]) -> list[NodeLog]:
     """Find the logs of several nodes; nodes with the same name get their folder's name instead.
 
     A segment of another cluster among a node's own becomes a finding. Raises FileNotFoundError as
@@ -218,14 +218,14 @@ class _Held:
 
 
 def missing_ranges(
-    logs: Sequence[NodeLog], doubtful: Collection[Path] = ()
+    logs: Sequence[NodeLog], doubtful: Collection[str] = ()
 ) -> dict[str, list[Range]]:
     """Find, for each node, the ranges that another node has sealed and it does not hold (S22).
 
     What lies before the checkpoint at which its log begins is not missing (S24). `doubtful`:
     folders of segments with which something is wrong; what they alone hold is not missed elsewhere.
     """
-    sealed = sorted({s.ends for log in logs for s in log.sealed if s.folder not in doubtful})
+    sealed = sorted({s.ends for log in logs for s in log.sealed if str(s.folder) not in doubtful})
     held = {log.node: _Held(log) for log in logs}
     return {node: [each for each in sealed if not own.covers(each)] for node, own in held.items()}
 
@@ -253,7 +253,12 @@ def sources_by_segment(log: NodeLog) -> list[list[Source]]:
 
 
 def _read_segment(
-    path: Path, begins: Position, found: list[Segment], findings: list[Finding], *, sealed: bool
+    path: ArchivePath,
+    begins: Position,
+    found: list[Segment],
+    findings: list[Finding],
+    *,
+    sealed: bool,
 ) -> None:
     manifest, flaws = archive.opened_manifest(path)
     findings += flaws

@@ -5,11 +5,13 @@ A log knows nothing of what lies behind its last record, and the state before th
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog
+from holdfast.replay.read.urls import local_file
 
 
 def refuse_outside(log: NodeLog, cut: Cut) -> None:
@@ -35,5 +37,10 @@ def refuse_outside(log: NodeLog, cut: Cut) -> None:
 
 def _first_ms(log: NodeLog) -> int:
     """Return the log time of the first record."""
-    columns = [pq.read_table(path, columns=["log_time_ms"]) for path in log.segments[0].files]
+    columns = [_times(address) for address in log.segments[0].files]
     return int(min(pc.min(table["log_time_ms"]).as_py() for table in columns if table.num_rows))
+
+
+def _times(address: str) -> pa.Table:
+    with local_file(address) as path:
+        return pq.read_table(path, columns=["log_time_ms"])

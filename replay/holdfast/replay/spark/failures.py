@@ -29,6 +29,8 @@ _MEMORY: Final = ("OutOfMemoryError", "GC overhead limit")
 _WORKER: Final = ("Python worker exited unexpectedly", "Python worker failed to connect")
 _NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)")
 _OTHER_PYTHON: Final = re.compile(r"different version:? (\S+) than that in driver:? (\d[\d.]*\d)")
+_NOT_REACHED: Final = re.compile(r"\b(?:NotReached|FileNotFoundError): (.+://.+)")
+"""What a worker raises that does not get at a file behind a URL (`read.urls`)."""
 _NO_MASTER: Final = ("All masters are unresponsive", "Master removed our application")
 _BAD_VALUE: Final = (
     *("IllegalArgumentException", "NumberFormatException", "IllegalArgument", "INVALID_CONF"),
@@ -59,6 +61,8 @@ def sentence(error: Exception) -> str:
             "the disk is full where Spark keeps what it works on: free some space, or set TMPDIR "
             "to a folder on a disk that has it, and verify again"
         )
+    if found := _NOT_REACHED.findall(text):
+        return str(found[-1])  # those before are what it was made of
     if lacking := _lacking(text):
         return lacking
     if any(word in text for word in _NO_MASTER):

@@ -5,7 +5,7 @@ Knows no files (`read.node_logs` does) and no content of records.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,6 +13,10 @@ from pyspark.sql import functions as f
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.node_logs import NodeLog, Range, Segment
+from holdfast.replay.read.url_batches import read_batches
+from holdfast.replay.read.urls import is_url
+from holdfast.replay.spark.tasks import Reader, run_readers
+from holdfast.storage.segments.columns import SCHEMA
 
 _PARTITIONS: Final = "array<struct<topic: string, partitions: array<int>>>"
 
@@ -34,24 +38,34 @@ SQL_SCHEMA: Final = (
 )
 """`segments.columns.SCHEMA` as Spark's SQL, so that no file is opened to infer it."""
 
+STORED: Final = ("idx", "ordinal", "grp", "payload")
+"""What is compared of records as they are stored."""
+STORED_SCHEMA: Final = "idx bigint, ordinal int, grp string, payload binary"
+_TASK_FILES: Final = 64
+"""How many files behind a URL one task reads."""
+
 
 def rows(spark: SparkSession, log: NodeLog) -> DataFrame:
     """Read every record of a node once, as the columns of `segments.columns.SCHEMA`.
 
     Raises ValueError for a log without a segment.
     """
-    frames = [_frame(spark, segments).where(_after(after)) for after, segments in _by_after(log)]
+    frames = [
+        _frame(spark, segments).drop("segment").where(_after(after))
+        for after, segments in _by_after(log)
+    ]
     return reduce(lambda one, two: one.unionByName(two), frames)
 
 
 def stored_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Read every record as often as it is stored, with `segment` (a `Segment.key`) and `fresh`.
+    """Read every record as often as it is stored: `STORED`, `segment` (a `Segment.key`), `fresh`.
 
     `fresh` is false for records of an exported tail that a sealed segment has, too.
     """
-    segment = f.regexp_extract("_metadata.file_path", r"([^/]+)/[^/]+$", 1)
     frames = [
-        _frame(spark, segments).withColumn("segment", segment).withColumn("fresh", _after(after))
+        _frame(spark, segments, STORED_SCHEMA)
+        .select(*STORED, "segment")
+        .withColumn("fresh", _after(after))
         for after, segments in _by_after(log)
     ]
     return reduce(lambda one, two: one.unionByName(two), frames)
@@ -62,6 +76,9 @@ def addressed_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
 
     The folder in it is a `Segment.key`.
     """
+    if is_url(log.segments[0].files[0]):
+        rows = _frame(spark, list(log.segments), STORED_SCHEMA)
+        return rows.withColumn("address", f.concat("segment", f.lit("/")))
     return _frame(spark, list(log.segments)).withColumn("address", f.col("_metadata.file_path"))
 
 
@@ -86,8 +103,20 @@ def _by_after(log: NodeLog) -> list[tuple[Position, list[Segment]]]:
     return sorted(groups.items())
 
 
-def _frame(spark: SparkSession, segments: list[Segment]) -> DataFrame:
-    return spark.read.schema(SQL_SCHEMA).parquet(*[path for s in segments for path in s.files])
+def _frame(spark: SparkSession, segments: list[Segment], wanted: str = SQL_SCHEMA) -> DataFrame:
+    """Read segments: the JVM reads files of this host, and workers those behind a URL.
+
+    So no library of a store is needed beside Spark. `wanted`: columns to hand over from there.
+    """
+    files = [(path, s.key) for s in segments for path in s.files]
+    if is_url(files[0][0]):
+        shares = [files[at : at + _TASK_FILES] for at in range(0, len(files), _TASK_FILES)]
+        names = STORED if wanted == STORED_SCHEMA else SCHEMA.names
+        readers: list[Reader] = [partial(read_batches, share, tuple(names)) for share in shares]
+        return run_readers(spark, readers, f"{wanted}, segment string")
+    segment = f.regexp_extract("_metadata.file_path", r"([^/]+)/[^/]+$", 1)
+    table = spark.read.schema(SQL_SCHEMA).parquet(*[path for path, _ in files])
+    return table.withColumn("segment", segment)
 
 
 def _after(place: Position) -> Column:

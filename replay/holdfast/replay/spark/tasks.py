@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Task: TypeAlias = Callable[[], Iterator[tuple[object, ...]]]
 """A function for a worker to run; it yields rows."""
 
+Reader: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
+"""A function for a worker to run; it yields rows as Arrow has them."""
+
 _BATCH: Final = 10_000
 
 
@@ -30,6 +33,12 @@ def run_tasks(
     work = partial(_work, tuple(tasks), arrow)
     numbers = spark.range(0, len(tasks), 1, numPartitions=len(tasks))
     return numbers.mapInArrow(work, schema)
+
+
+def run_readers(spark: SparkSession, readers: Sequence[Reader], schema: str) -> DataFrame:
+    """Return the batches of all readers, one reader a partition; `schema` is what they yield."""
+    numbers = spark.range(0, len(readers), 1, numPartitions=len(readers))
+    return numbers.mapInArrow(partial(_relay, tuple(readers)), schema)
 
 
 def _work(
@@ -43,6 +52,14 @@ def _work(
                 yield from in_batches(tasks[number](), arrow)
     finally:
         gc.enable()
+
+
+def _relay(
+    readers: tuple[Reader, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from readers[number]()
 
 
 def in_batches(rows: Iterator[tuple[object, ...]], arrow: pa.Schema) -> Iterator[pa.RecordBatch]:

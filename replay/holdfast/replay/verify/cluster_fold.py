@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.errors import InvariantBroken
@@ -33,6 +32,7 @@ from holdfast.replay.read.log_rows import (
     Source,
     contradictions,
 )
+from holdfast.replay.read.urls import folder_of
 from holdfast.replay.verify.anchor_marks import Mark, Restore, mark_row, restore_row
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import changes, weight
@@ -47,7 +47,7 @@ def fold_cluster(
     """
     fold = _begun(begins, marks)
     for sources in segments:
-        fold.findings.file = str(Path(sources[0].path).parent)
+        fold.findings.file = folder_of(sources[0].path)
         for rows in read_in_order(sources, cut):
             fold.take(rows)
     fold.pass_marks(None)

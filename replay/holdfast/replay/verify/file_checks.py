@@ -22,6 +22,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import CannotCheck, Finding
 from holdfast.replay.read.content_check import Piece, check_bucket, check_whole_chain
 from holdfast.replay.read.file_form import FORM, SUMS, UNSEEN, DataFile, forms
+from holdfast.replay.read.file_sums import FileSum, of_row, sum_of, sum_rows
 from holdfast.replay.read.log_rows import FINDING, ResultRow, Source
 from holdfast.replay.read.node_logs import (
     NodeLog,
@@ -31,9 +32,10 @@ from holdfast.replay.read.node_logs import (
     missing_ranges,
     sources_by_segment,
 )
+from holdfast.replay.read.url_path import is_there
+from holdfast.replay.read.urls import is_url
 from holdfast.replay.spark.tasks import Task
 from holdfast.replay.verify.sealed_bytes import other_files
-from holdfast.storage.segments.file_contents import sha256_of
 
 Sums: TypeAlias = Mapping[str, str]
 """SHA-256 of each file's bytes, by its path. A file that cannot be read has a sum of its own."""
@@ -47,6 +49,8 @@ Run: TypeAlias = Callable[[Sequence[Task]], list[ResultRow]]
 _TASK_BYTES: Final = 32 << 20
 """How much of small files one task takes, so that many of them cost few tasks."""
 _READERS: Final = 4
+_TASK_FETCHES: Final = 256
+"""How many files behind a URL one task fetches to read their bytes."""
 
 
 class _Ends(NamedTuple):
@@ -72,9 +76,11 @@ class Files(NamedTuple):
 
 def check_forms(run: Run, logs: Sequence[NodeLog]) -> Files:
     """Check the form of every file, and the ends of every segment."""
-    sums = _sums_of([path for log in logs for segment in log.segments for path in segment.files])
+    paths = [path for log in logs for segment in log.segments for path in segment.files]
+    read = _read(run, paths)
+    sums = {path: each.sha256 for path, each in read.items()}
     firsts = _one_of_each(logs, sums)
-    found, ends, hashed = _run_forms(run, list(firsts.values()))
+    found, ends, hashed = _run_forms(run, list(firsts.values()), read)
     held = {path: ends.get(firsts[key].path) for path, key in _contents(logs, sums)}
     findings = [
         finding._replace(node=log.node, file=path)
@@ -83,7 +89,7 @@ def check_forms(run: Run, logs: Sequence[NodeLog]) -> Files:
         for path in segment.files
         for finding in found.get(firsts[_content(path, sums)].path, ())
     ]
-    there = {path: (sums[path], _size(path), each.records) for path, each in held.items() if each}
+    there = {path: (*read[path], each.records) for path, each in held.items() if each}
     findings += other_files(logs, there, {each.file for each in findings})
     corroborated = Counter(r for log in logs for r in {s.ends for s in log.segments})
     usable = []
@@ -95,16 +101,16 @@ def check_forms(run: Run, logs: Sequence[NodeLog]) -> Files:
     return Files(usable, findings, sums, len(sums), len(firsts), of_all)
 
 
-def _sums_of(paths: Sequence[str]) -> dict[str, str]:
+def _read(run: Run, paths: Sequence[str]) -> dict[str, FileSum]:
+    """Read all files once: those of this host here, those behind a URL in workers."""
+    near, far = [path for path in paths if not is_url(path)], [*filter(is_url, paths)]
+    shares = [far[at : at + _TASK_FETCHES] for at in range(0, len(far), _TASK_FETCHES)]
+    fetched = run([partial(sum_rows, share) for share in shares])
     with ThreadPoolExecutor(_READERS) as pool:
-        return dict(zip(paths, pool.map(_sum, paths), strict=True))
-
-
-def _sum(path: str) -> str:
-    try:
-        return sha256_of(Path(path))
-    except OSError:
-        return path  # whoever reads it next tells what is wrong with it
+        return {
+            **dict(zip(near, pool.map(sum_of, near), strict=True)),
+            **dict(map(of_row, fetched)),
+        }
 
 
 def _content(path: str, sums: Sums) -> tuple[str, str]:
@@ -132,13 +138,13 @@ def _one_of_each(logs: Sequence[NodeLog], sums: Sums) -> dict[tuple[str, str], D
 
 
 def _run_forms(
-    run: Run, files: Sequence[DataFile]
+    run: Run, files: Sequence[DataFile], read: Mapping[str, FileSum]
 ) -> tuple[dict[str, list[Finding]], dict[str, _Ends], RecordHashes]:
     """Return the findings about each file, and what each holds that may be read again."""
     found: dict[str, list[Finding]] = defaultdict(list)
     ends: dict[str, _Ends] = {}
     hashed: dict[str, dict[int, tuple[int, int, int]]] = defaultdict(dict)
-    for row in run([partial(forms, part) for part in _parts(files)]):
+    for row in run([partial(forms, part) for part in _parts(files, read)]):
         if row.tag == FORM and row.text:
             count, *places = map(int, row.text.split())
             ends[row.key] = _Ends(count, Position(*places[:2]), Position(*places[2:]))
@@ -157,7 +163,7 @@ def _seen(finding: Finding) -> Finding:
     """
     if finding.kind != UNSEEN:
         return finding
-    if Path(finding.file).exists():
+    if is_there(finding.file):
         raise CannotCheck(
             f"a worker of Spark does not find {finding.file}, which is here. Every worker has to "
             "see the nodes' directories under the same paths: share them, or verify where they "
@@ -171,25 +177,18 @@ def _finding(row: ResultRow, node: str) -> Finding:
     return Finding(row.kind, node, row.grp, place, row.text, row.key)
 
 
-def _parts(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
+def _parts(files: Sequence[DataFile], read: Mapping[str, FileSum]) -> Iterator[list[DataFile]]:
     """Share files out among tasks, so that each has enough to do."""
     part: list[DataFile] = []
     size = 0
     for file in files:
         part.append(file)
-        size += _size(file.path)
+        size += read[file.path].size
         if size >= _TASK_BYTES:
             yield part
             part, size = [], 0
     if part:
         yield part
-
-
-def _size(path: str) -> int:
-    try:
-        return Path(path).lstat().st_size
-    except OSError:
-        return 0
 
 
 def _usable(

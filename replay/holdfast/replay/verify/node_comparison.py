@@ -19,6 +19,7 @@ from holdfast.replay.read.boundaries import check_boundaries
 from holdfast.replay.read.independence import foreign_copies
 from holdfast.replay.read.log_rows import ResultRow
 from holdfast.replay.read.node_logs import NodeLog, Range, missing_ranges
+from holdfast.replay.read.urls import folder_of
 from holdfast.replay.spark.tasks import Task
 from holdfast.replay.verify import hashes
 from holdfast.replay.verify.file_checks import (
@@ -65,7 +66,7 @@ class NodeComparison:
         self._all = list(logs)
         self._sums: Sums = {}
         self._hashed: RecordHashes = {}
-        self._doubtful: set[Path] = set()
+        self._doubtful: set[str] = set()
         """Folders of segments with which something is wrong."""
         self.checks: list[Check] = []
         self.notes: list[str] = []
@@ -114,11 +115,11 @@ class NodeComparison:
             taken = time.monotonic() - began
             self.add("payloads, columns, chains", covered, contents.findings, taken)
         self._doubtful = {
-            segment.folder
+            str(segment.folder)
             for log in self._logs
             for segment in log.segments
             for finding in (*flaws, *self.findings)
-            if finding.node == log.node and segment.folder in _folders(finding.file)
+            if finding.node == log.node and str(segment.folder) in _folders(finding.file)
         }
         self.checks.insert(0, Check("manifests", self._extent, (*flaws, *self._missing())))
 
@@ -242,9 +243,9 @@ class NodeComparison:
         self.checks.append(Check(name, covered, tuple(found), seconds))
 
 
-def _folders(file: str) -> tuple[Path, Path]:
+def _folders(file: str) -> tuple[str, str]:
     """Return where a finding may be: in a file of a segment, or in the segment as a whole."""
-    return Path(file), Path(file).parent
+    return file, folder_of(file)
 
 
 def _beginnings(logs: Sequence[NodeLog]) -> str:

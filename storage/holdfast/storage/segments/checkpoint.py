@@ -20,6 +20,7 @@ from holdfast.storage.codec.state_image import GROUPS, changes, digest_of, group
 from holdfast.storage.disk.files import make_directory, rename_durably, sync_path
 from holdfast.storage.disk.records import RecordDamaged, disk_key, pack_record, unpack_record
 from holdfast.storage.errors import InstallRefused
+from holdfast.storage.segments.archive_path import AnyPath, ArchivePath
 from holdfast.storage.segments.log_check import LogStart
 from holdfast.storage.state.state_records import CHAINS, DATABASE_NAMES, META
 from holdfast.storage.state.state_stream import StreamDecoder, StreamedRecord, encode_stream
@@ -67,7 +68,7 @@ def checkpoint_name(last: Position) -> str:
     return f"{last.index:020d}.{last.ordinal:010d}{SUFFIX}"
 
 
-def checkpoints_in(folder: Path) -> list[tuple[Position, Path]]:
+def checkpoints_in(folder: AnyPath) -> list[tuple[Position, AnyPath]]:
     """List the finished checkpoints beside a node's segments, in the order of the log."""
     if not folder.is_dir():
         return []
@@ -116,7 +117,9 @@ def publish_checkpoint(beginning: Path, path: Path, digest: bytes) -> Path:
     return path
 
 
-def read_checkpoint(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> Checkpoint:
+def read_checkpoint(
+    path: ArchivePath, wanted: Callable[[str], bool] = lambda _: True
+) -> Checkpoint:
     """Read and check a whole file. Raises CheckpointFlawed; OSError.
 
     `wanted`: tells by its id whether a group is to be in the state; one that is left out costs no
@@ -131,7 +134,7 @@ def read_checkpoint(path: Path, wanted: Callable[[str], bool] = lambda _: True) 
         ) from error
 
 
-def _read(path: Path, wanted: Callable[[str], bool]) -> Checkpoint:
+def _read(path: ArchivePath, wanted: Callable[[str], bool]) -> Checkpoint:
     last: Position | None = None
     heads: dict[str, bytes] = {}
     state: list[bytes] = []
@@ -147,7 +150,7 @@ def _read(path: Path, wanted: Callable[[str], bool]) -> Checkpoint:
     return Checkpoint(last, restore(state), heads)
 
 
-def _stored(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
+def _stored(path: ArchivePath) -> Iterator[tuple[str, bytes, bytes]]:
     decoder = StreamDecoder()
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):

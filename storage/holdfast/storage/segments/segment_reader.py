@@ -14,6 +14,7 @@ from typing import Any, Final
 from holdfast.coordinator.model.events import ClusterFormed, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import append_chain, decode_record
+from holdfast.storage.segments.archive_path import ArchivePath
 from holdfast.storage.segments.segments import (
     Manifest,
     Row,
@@ -54,14 +55,9 @@ class SegmentReader:
         return self._manifests[segment]
 
     def boundary_before(self, segment: Path) -> Position | None:
-        """Return the position at which the segment before this one ends; None if this is the first.
-
-        Every boundary is itself a record on the log, right behind the records that it seals: the
-        first boundary in a segment is that of its predecessor.
-        """
+        """Return what `boundary_before` does; it is looked up once."""
         if segment not in self._boundaries:
-            first = Position(*self.manifest(segment).first)
-            self._boundaries[segment] = _boundary(segment, first)
+            self._boundaries[segment] = boundary_before(segment, self.manifest(segment))
         return self._boundaries[segment]
 
     def page(self, segment: Path, start: Position, limit: int) -> list[Row]:
@@ -95,16 +91,23 @@ class SegmentReader:
             return self._opened[1]
 
 
-def _parquet(path: Path) -> Any:  # noqa: ANN401 - pyarrow is published without types
+def _parquet(path: ArchivePath) -> Any:  # noqa: ANN401 - pyarrow is published without types
     """Open a data file; a page that is not what was sealed is refused where it has a checksum."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - slow to load, and no start needs it
 
-    return pq.ParquetFile(path, page_checksum_verification=True)
+    file = path if isinstance(path, Path) else path.open("rb")
+    return pq.ParquetFile(file, page_checksum_verification=True)
 
 
-def _boundary(segment: Path, first: Position) -> Position | None:
+def boundary_before(segment: ArchivePath, manifest: Manifest) -> Position | None:
+    """Return the position at which the segment before this one ends; None if this is the first.
+
+    Every boundary is itself a record on the log, right behind the records that it seals: the first
+    boundary in a segment is that of its predecessor. Raises what reading a segment may raise.
+    """
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and no start needs it
 
+    first = Position(*manifest.first)
     path = segment / CLUSTER_FILE
     if not path.exists():
         return just_before(first)

@@ -23,6 +23,7 @@ from holdfast.coordinator.model.events import Event, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.levels import SEALED_SUMS
 from holdfast.storage.codec.event_codec import append_chain
+from holdfast.storage.segments.archive_path import AnyPath, ArchivePath
 
 FORMAT_VERSION: Final = 2
 """The newest format of manifests, and so the one that is written once the level allows it."""
@@ -165,7 +166,7 @@ def bucket_file(bucket: int) -> str:
     return f"bucket-{bucket:02d}.parquet"
 
 
-def read_manifest(segment: Path) -> Manifest:
+def read_manifest(segment: ArchivePath) -> Manifest:
     """Read the manifest of a finished segment. Raises OSError; ValueError if it is not ours."""
     return parse_manifest((segment / MANIFEST).read_bytes(), str(segment))
 
@@ -212,7 +213,7 @@ def _manifest_of_2(raw: dict[str, Any]) -> Manifest:
     return _manifest_of(raw, _SINCE_2)
 
 
-def segments_in(parent: Path) -> list[Path]:
+def segments_in(parent: AnyPath) -> list[AnyPath]:
     """List the finished segments of a node, in the order of the log."""
     if not parent.exists():
         return []

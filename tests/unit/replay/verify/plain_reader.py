@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.log_rows import RESULT_ARROW, ResultRow
 from holdfast.replay.read.node_logs import NodeLog
+from holdfast.replay.read.urls import local_file
 from holdfast.replay.spark.tasks import Task, in_batches
 from holdfast.replay.verify.hashes import FINDINGS_MAX, NOTHING, Comparable, Place, Sum
 from holdfast.storage.segments.fast_hash import fast_hash
@@ -95,7 +96,9 @@ def stored(logs: Sequence[NodeLog], common: Comparable) -> Iterator[Stored]:
         for segment in log.segments:
             for path in segment.files:
                 columns = ["idx", "ordinal", "grp", "payload"]
-                for row in pq.ParquetFile(path).read(columns).to_pylist():
+                with local_file(path) as here:
+                    table = pq.ParquetFile(here).read(columns)
+                for row in table.to_pylist():
                     place = Position(row["idx"], row["ordinal"])
                     head = place.index.to_bytes(8, "big") + place.ordinal.to_bytes(4, "big")
                     digest = sha256(head + row["payload"]).hexdigest()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def log() -> None:
-    """Read the event log; anchor it; export it from a stopped node; verify it."""
+    """Read the event log; anchor it; export, publish and verify what nodes hold of it."""
 
 
 @log.command()
@@ -144,6 +144,28 @@ def export(node_dir: Path, out: Path) -> None:
     from holdfast.cli.offline import stopped_log  # noqa: PLC0415 - needs the [server] extra
 
     stopped_log.export(node_dir, out)
+
+
+@log.command()
+@click.option(
+    "--node-dir", required=True, type=_node_dir, help="Its node.data_dir, or a folder of segments."
+)
+@click.option("--to", required=True, metavar="DIR|URL", help="A folder for this node alone.")
+@click.option(
+    "--by-size",
+    is_flag=True,
+    help="Compare data files that are there by their size alone: they are not read again.",
+)
+@as_json
+def publish(node_dir: Path, to: str, *, by_size: bool, as_json: bool) -> None:
+    """Copy the sealed segments to a folder or an object store, for `holdfast replay`.
+
+    The node may run. What is there is compared, and never overwritten; what is lacking is added, so
+    that readers never see half a segment. URLs are those of fsspec, as s3://BUCKET/PATH.
+    """
+    from holdfast.cli.offline import publishing  # noqa: PLC0415 - needs the [publish] extra
+
+    publishing.publish_log(node_dir, to, by_size=by_size, as_json=as_json)
 
 
 @log.command()

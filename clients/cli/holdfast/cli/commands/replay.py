@@ -33,7 +33,17 @@ if TYPE_CHECKING:
 USAGE: Final = 2
 """Exit code for a missing extra, as for wrong usage."""
 
-_folder = click.Path(exists=True, file_okay=False, path_type=Path)
+
+class _NodeDir(click.Path):
+    """A directory that is here, or a URL as it was written."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as click has it
+        if isinstance(value, str) and "://" in value:
+            return value
+        return super().convert(value, param, ctx)
+
+
+_folder = _NodeDir(exists=True, file_okay=False, path_type=Path)
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 node_dirs = click.option(
     "--node-dir",
@@ -41,7 +51,9 @@ node_dirs = click.option(
     required=True,
     multiple=True,
     type=_folder,
-    help="A node's node.data_dir, or a folder of segments; may be repeated.",
+    metavar="DIR|URL",
+    help="A node's node.data_dir, a folder of segments, or the URL to which `holdfast log publish` "
+    "copied one; may be repeated.",
 )
 
 
@@ -92,7 +104,7 @@ def replay() -> None:
 @on_spark
 @as_json
 def verify(
-    folders: tuple[Path, ...],
+    folders: tuple[Path | str, ...],
     witness: tuple[Path, ...],
     anchors: tuple[Path, ...],
     spark: dict[str, Any],
@@ -158,7 +170,7 @@ def _finding(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Finding, 
 @node_dirs
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for it.")
 @on_spark
-def report(folders: tuple[Path, ...], out: Path, spark: dict[str, Any]) -> None:
+def report(folders: tuple[Path | str, ...], out: Path, spark: dict[str, Any]) -> None:
     """Write ownership.png, report.html and report.txt: who owned what, and what changed."""
     written = _run(lambda app: app.report(folders, out, spark=app.SparkOptions.given(**spark)))
     say_lines(written.text.read_text().split("\n"))
@@ -176,7 +188,7 @@ _group = click.option("--group", callback=group_name, help="Only this group.")
 @on_spark
 @as_json
 def state(
-    folders: tuple[Path, ...],
+    folders: tuple[Path | str, ...],
     at: str | None,
     log_time_ms: int | None,
     group: str | None,
@@ -209,7 +221,7 @@ def state(
 @on_spark
 @as_json
 def diff(
-    folders: tuple[Path, ...],
+    folders: tuple[Path | str, ...],
     before: str,
     after: str,
     group: str | None,
@@ -250,7 +262,7 @@ def diff(
     help="Its generation, or epoch.",
 )
 @as_json
-def why(folders: tuple[Path, ...], group: str, generation: int, *, as_json: bool) -> None:
+def why(folders: tuple[Path | str, ...], group: str, generation: int, *, as_json: bool) -> None:
     """Tell why a group had a generation, or an epoch: the cause, who caused it, what moved.
 
     As `holdfast group explain` does for the last ones, of the whole log. Needs no Java.

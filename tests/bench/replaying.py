@@ -118,7 +118,8 @@ def _rates(bench: Bench, told: Sequence[dict[str, Any]], small: int, large: int)
 def slope(told: Sequence[dict[str, Any]], part: str, small: int, large: int) -> float:
     """Events for a second of processor time, of those that the larger log has more."""
     spent = {each["events"]: each["cpu"] for each in told if each["part"] == part}
-    return (large - small) / (spent[large] - spent[small])
+    rate: float = (large - small) / (spent[large] - spent[small])
+    return rate
 
 
 def _memory(bench: Bench, told: Sequence[dict[str, Any]], large: int) -> None:

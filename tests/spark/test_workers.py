@@ -1,10 +1,49 @@
-"""What Spark's Python workers may import."""
+"""What Spark's Python workers do, and what they may import."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 
+import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
+
+from holdfast.replay.findings import CannotCheck
+from holdfast.replay.spark.tasks import run_here, run_tasks
+
+ROWS = ("pid bigint", pa.schema([("pid", pa.int64())]))
+
+
+def _pid() -> Iterator[tuple[object, ...]]:
+    yield (os.getpid(),)
+
+
+def _failing() -> Iterator[tuple[object, ...]]:
+    yield (1 // 0,)
+
+
+def _nothing() -> Iterator[tuple[object, ...]]:
+    yield from ()
+
+
+def test_tasks_run_in_workers_unless_a_session_is_told_otherwise(spark: SparkSession) -> None:
+    """A verification of few records starts none."""
+    few = spark.newSession()
+    run_here(few)
+
+    assert [row.pid for row in run_tasks(few, [_pid, _nothing], *ROWS).collect()] == [os.getpid()]
+    assert run_tasks(few, [_nothing], *ROWS).collect() == []
+    assert [row.pid for row in run_tasks(spark, [_pid], *ROWS).collect()] != [os.getpid()]
+
+
+def test_a_task_that_fails_here_says_nothing_of_the_log(spark: SparkSession) -> None:
+    few = spark.newSession()
+    run_here(few)
+
+    with pytest.raises(CannotCheck):
+        run_tasks(few, [_failing], *ROWS)
 
 
 def test_a_worker_imports_nothing_from_the_working_directory(spark: SparkSession) -> None:

@@ -34,6 +34,7 @@ from holdfast.replay.spark.java import NoJava
 from holdfast.replay.spark.options import SparkOptions
 from holdfast.replay.spark.package import Packed, package
 from holdfast.replay.spark.session import opened, session
+from holdfast.replay.spark.tasks import run_here
 from holdfast.replay.verify.acknowledged import check_witnesses
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold
@@ -69,6 +70,9 @@ __all__ = [
 QUICK_RECORDS_MAX: Final = 300_000
 """Up to so many stored records, of all nodes, Spark generates no code for its queries: to compile
 it costs more than it saves. To verify 60,000 took 53 s of processor time, and 126 s with it."""
+
+HERE_RECORDS_MAX: Final = 30_000
+"""Up to so many, no worker is started: it would take longer than the work."""
 
 
 def verify(
@@ -206,13 +210,18 @@ def _session(
             with surroundings():
                 options = spark or SparkOptions()
                 spark = started.enter_context(opened(options, quick=_is_small(logs)))
+                if options.is_one_jvm and _stored(logs) <= HERE_RECORDS_MAX:
+                    run_here(spark)
         with surroundings(SPARK_FAILURES):
             yield spark
 
 
 def _is_small(logs: Sequence[NodeLog]) -> bool:
-    stored = sum(segment.manifest.count for log in logs for segment in log.segments)
-    return stored <= QUICK_RECORDS_MAX
+    return _stored(logs) <= QUICK_RECORDS_MAX
+
+
+def _stored(logs: Sequence[NodeLog]) -> int:
+    return sum(segment.manifest.count for log in logs for segment in log.segments)
 
 
 def _reaching(logs: Sequence[NodeLog], cut: Cut) -> list[NodeLog]:

@@ -61,6 +61,7 @@ _LOOPBACK: Final = {
 _HERE: Final = {
     "spark.sql.shuffle.partitions": str(_LOCAL_PARTITIONS),
     "spark.default.parallelism": str(_LOCAL_PARTITIONS),
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 _ON_LOOPBACK: Final = re.compile(r"spark://(127\.\d+\.\d+\.\d+|localhost):\d+")
 _QUICK_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"

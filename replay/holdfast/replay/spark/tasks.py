@@ -1,4 +1,4 @@
-"""Run tasks in Spark's workers, one a partition, and collect their rows.
+"""Run tasks in Spark's workers, one a partition, and collect their rows; few records need none.
 
 The workers open files themselves, so a log's folder must be visible to them under the same path
 (any local session; on a cluster, a shared file system). Knows nothing of what a task does.
@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
+from holdfast.replay.findings import CannotCheck
+from holdfast.replay.spark.failures import sentence
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -24,12 +27,26 @@ Reader: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
 """A function for a worker to run; it yields rows as Arrow has them."""
 
 _BATCH: Final = 10_000
+_HERE: Final = "spark.holdfast.tasksHere"
+
+
+def run_here(spark: SparkSession) -> None:
+    """Let the tasks of a session run in this process: to start workers costs seconds."""
+    spark.conf.set(_HERE, "true")
+
+
+def is_here(spark: SparkSession) -> bool:
+    """Return whether the tasks of a session run in this process."""
+    return spark.conf.get(_HERE, "false") == "true"
 
 
 def run_tasks(
     spark: SparkSession, tasks: Sequence[Task], schema: str, arrow: pa.Schema
 ) -> DataFrame:
     """Return the rows of all tasks, one task a partition. Tasks reach the workers by pickle."""
+    if is_here(spark):
+        batches = list(in_batches(iter(rows_here(tasks)), arrow))
+        return spark.createDataFrame(pa.Table.from_batches(batches, arrow), schema)
     work = partial(_work, tuple(tasks), arrow)
     numbers = spark.range(0, len(tasks), 1, numPartitions=len(tasks))
     return numbers.mapInArrow(work, schema)
@@ -39,6 +56,16 @@ def run_readers(spark: SparkSession, readers: Sequence[Reader], schema: str) -> 
     """Return the batches of all readers, one reader a partition; `schema` is what they yield."""
     numbers = spark.range(0, len(readers), 1, numPartitions=len(readers))
     return numbers.mapInArrow(partial(_relay, tuple(readers)), schema)
+
+
+def rows_here(tasks: Sequence[Task]) -> list[tuple[object, ...]]:
+    """Run tasks one after the other. Raises CannotCheck if one fails, as Spark's failures do."""
+    try:
+        return [row for task in tasks for row in task()]
+    except CannotCheck:
+        raise
+    except Exception as error:
+        raise CannotCheck(sentence(error)) from error
 
 
 def _work(

@@ -44,9 +44,9 @@ def test_a_gap_is_counted_from_the_latest_end_before_it(
 
     found = linked(owned)
 
-    wanted = []
+    wanted: list[tuple[int, int, int | None]] = []
     for place in sorted(places):
-        reach = None
+        reach: int | None = None
         for each in sorted((o for o in owned if o[:3] == place), key=lambda o: o.start_ms):
             wanted.append((each.start_ms, each.end_ms, reach))
             reach = each.end_ms if reach is None else max(reach, each.end_ms)

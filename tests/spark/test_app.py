@@ -36,3 +36,18 @@ def test_small_logs_get_a_session_that_generates_no_code(
         app.verify(write_nodes(tmp_path, log, nodes=3, cut_at=(9,)))
 
     assert caught.value.args == ({"quick": quick},)
+
+
+def test_directories_without_a_segment_are_told_without_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JVM that starts to read nothing costs seconds, or is not there at all."""
+    monkeypatch.setattr(app, "opened", lambda *_, **__: pytest.fail("a session was started"))
+    for checkpoint in (None, tmp_path / "checkpoint"):
+        (tmp_path / "n1").mkdir(exist_ok=True)
+
+        report = app.verify([tmp_path / "n1"], checkpoint=checkpoint)
+
+        assert not report.passed
+        assert [finding.kind for finding in report.findings] == ["missing"]
+        assert any("no node has anything to verify" in note for note in report.notes)

@@ -11,15 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.replay.analyse.analysis import Frozen, Mark
 from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.analyse.why import Explained, rebalance_to
+from holdfast.replay.checkpoint.folder import opened as opened_folder
+from holdfast.replay.checkpoint.run import CheckpointRun
 from holdfast.replay.findings import CannotCheck, Check, Report, WrongUse
+from holdfast.replay.progress import line
 from holdfast.replay.read.anchor_files import Anchor, Told, read_anchors, refuse_others
 from holdfast.replay.read.independence import check_independent
 from holdfast.replay.read.log_rows import Cut
@@ -34,11 +38,13 @@ from holdfast.replay.spark.java import NoJava
 from holdfast.replay.spark.options import SparkOptions
 from holdfast.replay.spark.package import Packed, package
 from holdfast.replay.spark.session import opened, session
+from holdfast.replay.spark.task_counts import watched
 from holdfast.replay.spark.tasks import run_here
 from holdfast.replay.verify.acknowledged import check_witnesses
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold
-from holdfast.replay.verify.verification import verify_logs
+from holdfast.replay.verify.node_comparison import EXPORT, nothing_sealed
+from holdfast.replay.verify.verification import SHARES, verify_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +73,11 @@ __all__ = [
     "why",
 ]
 
+STARTS: Final = "starting Spark"
+READS: Final = "reading the log"
+WRITES: Final = "writing the report"
+"""Steps, as a progress line names them; those of a verification are its checks."""
+
 QUICK_RECORDS_MAX: Final = 300_000
 """Up to so many stored records, of all nodes, Spark generates no code for its queries: to compile
 it costs more than it saves. To verify 60,000 took 53 s of processor time, and 126 s with it."""
@@ -81,7 +92,10 @@ def verify(
     expected_digest: Expected | None = None,
     witness: Sequence[Path] = (),
     anchors: Sequence[Path | Anchor] = (),
+    checkpoint: Path | None = None,
+    full: bool = False,
     spark: SparkSession | SparkOptions | None = None,
+    progress: TextIO | None = None,
 ) -> Report:
     """Verify the logs of some nodes; `Report.passed` and `.table()` give the outcome.
 
@@ -89,22 +103,44 @@ def verify(
     published; the more of them, the more is compared. `expected_digest`: what a live node
     published. `witness`: files of what was acknowledged to clients. `anchors`: what nodes told of
     their logs earlier, or files of it; the state in the directory of a stopped node is compared
-    without being asked for. Raises ValueError
-    for an anchor of another cluster, or a file that holds none.
+    without being asked for. `checkpoint`: a folder in which a run that finds nothing leaves what it
+    has verified, so that the next one reads only what is new; with `full` it reads all, and leaves
+    a new one. `progress`: a terminal, for one line that says how far it has come. Raises ValueError
+    for an anchor of another cluster, or a file that holds none, and for a checkpoint of other logs.
     """
     folders = [archive_path(each) for each in node_dirs]
     logs = node_logs(folders)
     check_independent(folders, logs)
     check_witnesses(witness)
     told = _told(logs, folders, anchors)
-    try:
-        with _session(spark, logs) as running:
-            return verify_logs(running, logs, expected_digest, witness, told)
-    except (CannotCheck, NoJava) as error:
-        found = tuple(finding for log in logs for finding in log.findings)
-        if not found:
-            raise
-        return Report((Check("manifests", f"{len(logs)} nodes", found),), unfinished=str(error))
+    if not any(log.segments for log in logs):
+        return Report((nothing_sealed(logs),), notes=(EXPORT,))
+    with ExitStack() as held:
+        run = None
+        if checkpoint is not None:
+            run = CheckpointRun(held.enter_context(opened_folder(checkpoint)), logs, full=full)
+            logs = run.logs
+            if run.is_all and not (expected_digest or witness or told.anchors or told.findings):
+                return replace(run.unchanged(), notes=(*run.notes, *told.notes))
+        try:
+            with line(progress, SHARES) as steps:
+                steps.step(STARTS)
+                with _session(spark, logs) as running:
+                    return verify_logs(running, logs, expected_digest, witness, told, run, steps)
+        except (CannotCheck, NoJava) as error:
+            return _unfinished(logs, run, error)
+
+
+def _unfinished(
+    logs: Sequence[NodeLog], run: CheckpointRun | None, error: CannotCheck | NoJava
+) -> Report:
+    """Report what was found before Spark was asked for anything. Raises `error` if nothing was."""
+    found = tuple(finding for log in logs for finding in log.findings)
+    checks = [Check("manifests", f"{len(logs)} nodes", found), run.check() if run else None]
+    made = tuple(check for check in checks if check is not None)
+    if not any(check.findings for check in made):
+        raise error
+    return Report(made, unfinished=str(error))
 
 
 def state(
@@ -166,17 +202,24 @@ def report(
     marks: Sequence[Mark] = (),
     frozen: Sequence[Frozen] = (),
     spark: SparkSession | SparkOptions | None = None,
+    progress: TextIO | None = None,
 ) -> reports.Written:
     """Write `ownership.png`, `report.html` and `report.txt` to the folder `out`.
 
     `marks` are events from outside the log, such as the kill of a node, drawn as vertical lines.
     `frozen`: owners that did not run, and when. They are hatched; the log shows them as owners.
-    Made from the longest log of those given. Raises ValueError if there is none, OSError if `out`
-    cannot be written.
+    Made from the longest log of those given. `progress`: as for `verify`. Raises ValueError if
+    there is none, OSError if `out` cannot be written.
     """
     log = _longest(_logs(node_dirs))
-    with _session(spark, [log]) as running:
-        return reports.write(analyse(running, log, marks, frozen), out)
+    with line(progress, {READS: 1.0}) as steps:
+        steps.step(STARTS)
+        with _session(spark, [log]) as running:
+            steps.step(READS)
+            with watched(running, steps):
+                analysis = analyse(running, log, marks, frozen)
+        steps.step(WRITES)
+        return reports.write(analysis, out)
 
 
 def _told(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from holdfast.coordinator.model.ids import Position
@@ -20,6 +21,32 @@ class CannotCheck(Exception):
 def place_of(position: Position) -> str:
     """Write a position as people read it."""
     return f"{position.index}.{position.ordinal}"
+
+
+def time_of(wall_ms: int) -> str:
+    """Write a wall time as people read it, in UTC."""
+    return f"{datetime.fromtimestamp(wall_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+class Trusted(NamedTuple):
+    """What a verification has not read again, since an earlier one had verified it."""
+
+    last: Position
+    """Where that ended."""
+    verified_ms: int
+    """When that ended, in wall time."""
+    files: int
+    records: int
+    read_ms: int
+    """When the oldest of these files was read last."""
+
+    def __str__(self) -> str:
+        """Format it as one line for people."""
+        return (
+            f"not read again: {self.files} files with {self.records} records up to "
+            f"{place_of(self.last)}, verified on {time_of(self.verified_ms)}; the oldest reading "
+            f"is of {time_of(self.read_ms)}. --full reads all of them"
+        )
 
 
 class Finding(NamedTuple):
@@ -73,6 +100,10 @@ class Report:
     notes: tuple[str, ...] = ()  # what was not covered, without being wrong
     cut: Position | None = None
     """A checkpoint stands for the records up to here, which retention has deleted (S24)."""
+    trusted: Trusted | None = None
+    """What was left to an earlier run; None: everything was read."""
+    kept: Position | None = None
+    """Up to where a checkpoint was left for the next run."""
     unfinished: str = ""
     """Why not all checks were made, if something was found before that; "": all were."""
 
@@ -84,7 +115,8 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether something was checked and nothing was found."""
-        return bool(self.checks) and self.records > 0 and not self.findings and not self.unfinished
+        read = self.records > 0 or self.trusted is not None
+        return bool(self.checks) and read and not self.findings and not self.unfinished
 
     def table(self) -> str:
         """Format the outcome for people: a line a check, then the findings."""
@@ -96,6 +128,8 @@ class Report:
         ]
         lines += [f"  - {finding}" for finding in self.findings]
         lines += [f"note: {note}" for note in self.notes]
+        lines += [str(self.trusted)] if self.trusted else []
+        lines += [f"checkpoint kept up to {place_of(self.kept)}"] if self.kept else []
         lines += [f"not finished: {self.unfinished}"] if self.unfinished else []
         last = place_of(self.last) if self.last else "nothing"
         digest = "none" if self.digest is None else f"{self.digest:016x}"

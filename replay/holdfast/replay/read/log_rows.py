@@ -16,8 +16,9 @@ from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.url_path import archive_path
 from holdfast.replay.read.urls import local_file
-from holdfast.storage.segments.checkpoint import NOTHING, Checkpoint, read_checkpoint
+from holdfast.storage.segments.checkpoint import NOTHING, SUFFIX, Checkpoint, read_checkpoint
 from holdfast.storage.segments.columns import LATER, LATER_OF_TARGETS
+from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from holdfast.storage.segments.segments import bucket_file, bucket_of, typed_columns
 
 FINDINGS_MAX: Final = 100
@@ -47,24 +48,39 @@ class Beginning(NamedTuple):
     digest: bytes = b""
     log_time_ms: int = 0
     """Of the last record that is gone."""
+    verified_ms: int = 0
+    """When a verification left the checkpoint, in wall time; 0: retention did. If it is set, `path`
+    is a folder with a file for each bucket of groups, and one for what belongs to no group."""
 
     @property
     def cut(self) -> bool:
         """Whether the first records were cut off (S24)."""
         return bool(self.path)
 
-    def read(self, wanted: Callable[[str], bool]) -> Checkpoint:
+    def read(self, wanted: Callable[[str], bool], bucket: str = "") -> Checkpoint:
         """Read what the records before led to, with those groups that are wanted by their ids.
 
-        Raises CheckpointFlawed, OSError.
+        `bucket`: the name of the bucket that they are in; "": no group is wanted. Raises
+        CheckpointFlawed, OSError.
         """
-        return read_checkpoint(archive_path(self.path), wanted) if self.cut else NOTHING
+        if not self.cut:
+            return NOTHING
+        path = archive_path(self.path)
+        return read_checkpoint(path / part_name(bucket) if self.verified_ms else path, wanted)
 
     def __str__(self) -> str:
         """Format it for people."""
         if not self.cut:
             return "its first record"
+        if self.verified_ms:
+            place = f"{self.last.index}.{self.last.ordinal}"
+            return f"the checkpoint of an earlier run at {place} (--full looks before it)"
         return f"the checkpoint at {self.last.index}.{self.last.ordinal}"
+
+
+def part_name(bucket: str) -> str:
+    """Return the file's name of a part of a run's checkpoint. `bucket`: "" is that of no group."""
+    return f"{bucket.partition('.')[0] or 'cluster'}{SUFFIX}"
 
 
 class Source(NamedTuple):
@@ -86,9 +102,17 @@ class Bucket(NamedTuple):
     def checkpoint(self) -> Checkpoint:
         """Read what the log begins with, with the groups of this bucket alone.
 
-        Raises CheckpointFlawed, OSError.
+        Of what belongs to no group only the bucket of the cluster's own records is sure to have
+        more than the level. Raises CheckpointFlawed, OSError.
         """
-        return self.begins.read(lambda group_id: bucket_file(bucket_of(group_id)) == self.name)
+        made = self.begins.read(
+            lambda group_id: bucket_file(bucket_of(group_id)) == self.name, self.name
+        )
+        if not (self.begins.verified_ms and self.name == CLUSTER_FILE):
+            return made
+        rest = self.begins.read(lambda _: False)
+        state = rest.state._replace(groups=made.state.groups)
+        return made._replace(state=state, heads={**made.heads, **rest.heads})
 
 
 class Cut(NamedTuple):

@@ -17,8 +17,10 @@ from holdfast.coordinator.model.events import (
     RecoveryNumberRaised,
     RequestRecorded,
 )
+from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.structures.pmap import PMap
+from holdfast.replay.checkpoint.parts import Stop, part_rows
 from holdfast.replay.read.log_batches import Ordered, read_in_order
 from holdfast.replay.read.log_rows import (
     COUNT,
@@ -36,20 +38,28 @@ from holdfast.replay.read.urls import folder_of
 from holdfast.replay.verify.anchor_marks import Mark, Restore, mark_row, restore_row
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import changes, weight
+from holdfast.storage.segments.checkpoint import Checkpoint
 
 
 def fold_cluster(
-    segments: Sequence[Sequence[Source]], cut: Cut, begins: Beginning, marks: Sequence[Mark] = ()
+    segments: Sequence[Sequence[Source]],
+    cut: Cut,
+    begins: Beginning,
+    marks: Sequence[Mark] = (),
+    stops: Sequence[Stop] = (),
 ) -> Iterator[ResultRow]:
     """Fold all records in order; each inner sequence holds the files of one segment.
 
-    `marks`: where chain and digest are wanted as well, in order.
+    `marks`: where chain and digest are wanted as well, in order. `stops`: behind which segments a
+    checkpoint is.
     """
     fold = _begun(begins, marks)
-    for sources in segments:
+    for count, sources in enumerate(segments):
+        yield from fold.parts(stops, count)
         fold.findings.file = folder_of(sources[0].path)
         for rows in read_in_order(sources, cut):
             fold.take(rows)
+    yield from fold.parts(stops, len(segments))
     fold.pass_marks(None)
     yield from fold.reached
     yield from fold.findings.rows
@@ -105,6 +115,18 @@ class _ClusterFold:
             if index is not None and mark.index >= index:
                 return
             self.reached.append(self.at(len(self.reached), mark))
+
+    def parts(self, stops: Sequence[Stop], read: int) -> Iterator[ResultRow]:
+        """Yield this task's part of the checkpoints that are wanted behind so many segments.
+
+        They end with the last record that was read, wherever they were expected.
+        """
+        for stop in (each for each in stops if each.files == read):
+            place, log_time_ms = stop.last.index, self.log_time_ms
+            alone = self.state._replace(applied_index=place, log_time_ms=log_time_ms, groups=PMap())
+            added = sum(weight(row.content) for row in _records_of(alone, place, log_time_ms))
+            made = Checkpoint(Position(*self.last), alone, {"": self.head})
+            yield from part_rows(stop, "", made, added)
 
     def at(self, number: int, mark: Mark) -> ResultRow:
         """Tell chain and digest as they are now, at a mark."""

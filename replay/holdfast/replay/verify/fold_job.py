@@ -5,7 +5,7 @@ Knows rows of results, not how they are made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -16,6 +16,15 @@ from pyspark.sql import functions as f
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
+from holdfast.replay.checkpoint.parts import (
+    PART,
+    STOOD,
+    Stand,
+    Stood,
+    stood,
+    stops_in,
+    stops_of,
+)
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import (
     COUNT,
@@ -25,6 +34,7 @@ from holdfast.replay.read.log_rows import (
     RECORD,
     RESULT_ARROW,
     RESULT_SCHEMA,
+    Bucket,
     Cut,
     ResultRow,
 )
@@ -43,6 +53,7 @@ from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
 from holdfast.storage.codec.state_image import restore
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
+from holdfast.storage.segments.segments import BUCKETS, bucket_file
 
 _SPAN: Final = 1 << 64
 
@@ -105,6 +116,16 @@ class Folded:
         rows = self.rows.where(f.col("tag") == RESTORE).select(*ResultRow._fields).collect()
         return restores_in([ResultRow(*row) for row in rows])
 
+    def stands(self, stands: Sequence[Stand]) -> list[Stood]:
+        """Return place, chain and digest at each of the stands that the fold was given."""
+        rows = self.rows.where(f.col("tag") == STOOD).select(*ResultRow._fields).collect()
+        return stood([ResultRow(*row) for row in rows], stands)
+
+    def parts(self) -> Iterator[ResultRow]:
+        """Yield the parts of the checkpoint that is to be kept; few rows are here at once."""
+        rows = self.rows.where(f.col("tag") == PART).select(*ResultRow._fields)
+        return (ResultRow(*row) for row in rows.toLocalIterator())
+
     def state(self) -> State:
         """Build the coordinator's state. For states that fit into the driver's memory."""
         records = self.rows.where(f.col("tag") == RECORD).select("content").collect()
@@ -116,20 +137,33 @@ class Folded:
 
 
 def fold(
-    spark: SparkSession, log: NodeLog, cut: Cut | None = None, marks: Sequence[Mark] = ()
+    spark: SparkSession,
+    log: NodeLog,
+    cut: Cut | None = None,
+    marks: Sequence[Mark] = (),
+    stands: Sequence[Stand] = (),
 ) -> Folded:
     """Fold a node's log from where it begins, whole or up to a cut.
 
-    `marks`: where chain and digest are wanted as well, in order (`Folded.reached`).
+    `marks`: where chain and digest are wanted as well, in order (`Folded.reached`). `stands`: ends
+    of segments at which checkpoints are wanted as well (`Folded.stands`).
     """
     until = cut or Cut()
-    buckets = buckets_of(log)
+    buckets = {**_without_files(log, stands), **buckets_of(log)}
     own = buckets.get(CLUSTER_FILE)
     cluster = own.sources if own else ()
     wanted = tuple(marks)
     tasks: list[Task] = [
-        partial(fold_bucket, each, cluster, until, wanted) for each in buckets.values()
+        partial(fold_bucket, each, cluster, until, wanted, stops_in(log, stands, each))
+        for each in buckets.values()
     ]
-    tasks.append(partial(fold_cluster, sources_by_segment(log), until, log.begins, wanted))
+    stops = stops_of(log, stands)
+    tasks.append(partial(fold_cluster, sources_by_segment(log), until, log.begins, wanted, stops))
     rows = run_tasks(spark, tasks, RESULT_SCHEMA, RESULT_ARROW)
     return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK), log.node)
+
+
+def _without_files(log: NodeLog, stands: Sequence[Stand]) -> dict[str, Bucket]:
+    """Return all buckets, without files, if a checkpoint is wanted: it has a part of each."""
+    names = map(bucket_file, range(BUCKETS if stands else 0))
+    return {name: Bucket(name, (), log.begins) for name in names}

@@ -20,7 +20,9 @@ from holdfast.coordinator.kernel.evolve import evolve_apart
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import LevelRaised, Record
 from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.model.state import Group
+from holdfast.coordinator.model.state import Group, State
+from holdfast.coordinator.structures.pmap import PMap
+from holdfast.replay.checkpoint.parts import Stop, part_rows
 from holdfast.replay.read.column_check import contradicting
 from holdfast.replay.read.log_batches import cluster_payloads, decoded, read_batches, row_of
 from holdfast.replay.read.log_rows import (
@@ -37,25 +39,33 @@ from holdfast.replay.verify import consumer_entries
 from holdfast.replay.verify.anchor_marks import GroupMarks, Mark
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import GROUPS, group_contents, weight
+from holdfast.storage.segments.checkpoint import Checkpoint
 
 
 def fold_bucket(
-    bucket: Bucket, cluster: Sequence[Source], cut: Cut, marks: Sequence[Mark] = ()
+    bucket: Bucket,
+    cluster: Sequence[Source],
+    cut: Cut,
+    marks: Sequence[Mark] = (),
+    stops: Sequence[Stop] = (),
 ) -> Iterator[ResultRow]:
     """Fold the groups of a bucket, from where the log begins.
 
     `cluster`: the files with the cluster's own records, which say from where a level is in force.
-    `marks`: where the digest is wanted as well, in order.
+    `marks`: where the digest is wanted as well, in order. `stops`: behind which files a checkpoint
+    is.
     """
     begins = bucket.checkpoint()
     levels = Levels(_raised(cluster, cut), begins.state.raised_to)
     groups = {group.group_id: group for group in begins.state.groups.values()}
     fold = _BucketFold(levels, bucket.begins.last, groups, dict(begins.heads))
     at_marks = GroupMarks(marks, lambda group_id: _weight_of(groups.get(group_id)))
-    for source in bucket.sources:
+    for number, source in enumerate(bucket.sources):
+        yield from fold.parts(bucket.name, stops, number)
         fold.findings.file = source.path
         for batch in read_batches(source, cut):
             fold.take(batch, at_marks)
+    yield from fold.parts(bucket.name, stops, len(bucket.sources))
     yield from fold.findings.rows
     yield ResultRow(COUNT, idx=fold.count)
     yield from at_marks.end(sorted(groups))
@@ -137,6 +147,17 @@ class _BucketFold:
     broken: set[str] = field(default_factory=set)
     findings: FindingRows = field(default_factory=FindingRows)
     count: int = 0
+
+    def parts(self, name: str, stops: Sequence[Stop], read: int) -> Iterator[ResultRow]:
+        """Yield this bucket's part of the checkpoints that are wanted when so many files are read.
+
+        Of the state that belongs to no group it has the level: what a member keeps depends on it.
+        """
+        for stop in (each for each in stops if each.files == read):
+            level = self.levels.at(stop.last)
+            alone = State(groups=PMap(self.groups), raised_to=level)
+            added = sum(map(_weight_of, self.groups.values()))
+            yield from part_rows(stop, name, Checkpoint(stop.last, alone, self.heads), added)
 
     def take(self, batch: pa.RecordBatch, at_marks: GroupMarks) -> None:
         """Take in records: check position, chain and bytes of each, then fold it."""

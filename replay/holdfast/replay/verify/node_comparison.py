@@ -29,6 +29,9 @@ from holdfast.replay.verify.file_checks import (
     check_forms,
 )
 
+FORMS: Final = "form of every file"
+CONTENTS: Final = "payloads, columns, chains"
+HASHES: Final = "record hashes = manifests"
 NOTHING_SEALED: Final = "nothing is sealed here: no readable segment, and no exported tail"
 NOTHING_READABLE: Final = "no segment of any node can be read, so nothing was compared"
 EXPORT: Final = (
@@ -59,9 +62,14 @@ class Reader(Protocol):
 class NodeComparison:
     """One comparison of the logs of some nodes; collects checks and notes."""
 
-    def __init__(self, reader: Reader, logs: Sequence[NodeLog]) -> None:
-        """Start with the logs as `read.node_logs` finds them."""
-        self._reader = reader
+    def __init__(
+        self, reader: Reader, logs: Sequence[NodeLog], on_step: Callable[[str], object] = len
+    ) -> None:
+        """Start with the logs as `read.node_logs` finds them.
+
+        `on_step`: hears the name of each check as it begins.
+        """
+        self._reader, self._begin = reader, on_step
         self._logs = [log for log in logs if log.segments]
         self._all = list(logs)
         self._sums: Sums = {}
@@ -77,8 +85,7 @@ class NodeComparison:
         That is one without a finding if there is one. None: there is no record to look at.
         """
         if not self._logs:
-            flaws = [finding for log in self._all for finding in log.findings]
-            self.add("manifests", self._extent, [*flaws, *self._missing()], 0.0)
+            self.checks.append(nothing_sealed(self._all))
             self.notes.append(EXPORT)
             return None
         self._files()
@@ -91,6 +98,11 @@ class NodeComparison:
         return self._reference()
 
     @property
+    def sums(self) -> Sums:
+        """The SHA-256 of each file that was checked, by its path."""
+        return self._sums
+
+    @property
     def findings(self) -> list[Finding]:
         """What was found so far."""
         return [finding for check in self.checks for finding in check.findings]
@@ -98,6 +110,7 @@ class NodeComparison:
     def _files(self) -> None:
         """Check every file; go on with the segments that can be read, and with their true ends."""
         flaws = [finding for log in self._all for finding in log.findings]
+        self._begin(FORMS)
         began = time.monotonic()
         checked = check_forms(self._reader.run, self._logs)
         self._sums, self._hashed = checked.sums, checked.hashed
@@ -107,13 +120,14 @@ class NodeComparison:
         taken = time.monotonic() - began
         flaws += [*foreign_copies(self._logs), *check_boundaries(self._logs)]
         covered = f"{checked.number} files, {checked.different} of them different"
-        self.add("form of every file", covered, checked.findings, taken)
+        self.add(FORMS, covered, checked.findings, taken)
         if self._logs:
+            self._begin(CONTENTS)
             began = time.monotonic()
             contents = check_contents(self._reader.run, self._logs, checked.sums)
             covered = f"{contents.read} buckets and chains that are not as on most nodes"
             taken = time.monotonic() - began
-            self.add("payloads, columns, chains", covered, contents.findings, taken)
+            self.add(CONTENTS, covered, contents.findings, taken)
         self._doubtful = {
             str(segment.folder)
             for log in self._logs
@@ -139,7 +153,7 @@ class NodeComparison:
     def _missing(self) -> list[Finding]:
         """Find nodes without a record, and ranges that a node lacks."""
         found = [
-            Finding("missing", log.node, "", None, NOTHING_SEALED)
+            _empty(log)
             for log in self._all
             if not (log.segments or log.findings or log.node in self._faulty())
         ]
@@ -156,12 +170,13 @@ class NodeComparison:
         lacking = sorted({gap for gaps_ in missing.values() for gap in gaps_})
         after = max(log.begins.last for log in logs)
         common = hashes.Comparable(min(log.last for log in logs), tuple(lacking), after)
+        self._begin(HASHES)
         began = time.monotonic()
         sums = self._block_sums(common)
         taken = time.monotonic() - began
         stored = sum(each.stored[0] for each in sums)
         found = hashes.against_manifests(logs, sums)
-        self.add("record hashes = manifests", f"{stored} records", found, taken)
+        self.add(HASHES, f"{stored} records", found, taken)
         if len(logs) > 1:
             self.check(
                 "record hashes equal on all nodes",
@@ -234,6 +249,7 @@ class NodeComparison:
 
     def check(self, name: str, covered: str, find: Callable[[], Iterable[Finding]]) -> None:
         """Make a check that takes time."""
+        self._begin(name)
         began = time.monotonic()
         found = list(find())
         self.add(name, covered, found, time.monotonic() - began)
@@ -241,6 +257,17 @@ class NodeComparison:
     def add(self, name: str, covered: str, found: list[Finding], seconds: float) -> None:
         """Add a check that was made."""
         self.checks.append(Check(name, covered, tuple(found), seconds))
+
+
+def nothing_sealed(logs: Sequence[NodeLog]) -> Check:
+    """Make the check of nodes of which none has a segment that can be read."""
+    flaws = [finding for log in logs for finding in log.findings]
+    missing = [_empty(log) for log in logs if not log.findings]
+    return Check("manifests", f"{len(logs)} nodes", (*flaws, *missing))
+
+
+def _empty(log: NodeLog) -> Finding:
+    return Finding("missing", log.node, "", None, NOTHING_SEALED)
 
 
 def _folders(file: str) -> tuple[str, str]:

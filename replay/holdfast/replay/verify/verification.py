@@ -8,29 +8,41 @@ since equal hashes mean equal logs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import truncate
+from holdfast.replay.checkpoint.parts import Stand
+from holdfast.replay.checkpoint.run import CheckpointRun
 from holdfast.replay.findings import CannotCheck, Finding, Report
+from holdfast.replay.progress import SILENT, Steps
 from holdfast.replay.read.anchor_files import NOTHING_TOLD, Told
 from holdfast.replay.read.log_rows import ENTRY_LAST, Cut
 from holdfast.replay.read.node_logs import NodeLog, buckets_of
 from holdfast.replay.spark.failures import surroundings
 from holdfast.replay.spark.log_tables import SQL_SCHEMA, rows
+from holdfast.replay.spark.task_counts import watched
 from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.verify import acknowledged, anchors, compare, gaps
 from holdfast.replay.verify.checkpoint_rows import checkpoint_rows
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import Folded, fold
-from holdfast.replay.verify.node_comparison import NodeComparison
+from holdfast.replay.verify.node_comparison import CONTENTS, FORMS, HASHES, NodeComparison
 from holdfast.replay.verify.spark_reader import SparkReader
 from holdfast.replay.verify.sql.entries import state_entries, untold_groups
 from holdfast.replay.verify.sql.state import living_rows
 from holdfast.storage.segments.columns import SCHEMA
+
+GAPS: Final = "gaps"
+FOLD: Final = "fold by evolve, chains, payloads"
+SQL: Final = "state by SQL = state by evolve"
+SHARES: Final = {FORMS: 9.0, CONTENTS: 1.0, HASHES: 14.0, GAPS: 8.0, FOLD: 42.0, SQL: 26.0}
+"""Of the time that a long log takes, per cent; what is quick is left out."""
 
 
 def verify_logs(
@@ -39,6 +51,8 @@ def verify_logs(
     expected: Expected | None = None,
     witness_files: Sequence[Path] = (),
     told: Told = NOTHING_TOLD,
+    checkpoint: CheckpointRun | None = None,
+    steps: Steps = SILENT,
 ) -> Report:
     """Run all checks. Raises FileNotFoundError for a missing witness file.
 
@@ -46,9 +60,9 @@ def verify_logs(
     if Spark or the disk failed before anything was found; if something was, the report says that
     it is not finished.
     """
-    begun = Verification(spark, logs)
+    begun = Verification(spark, logs, checkpoint, steps)
     try:
-        with surroundings():
+        with surroundings(), watched(spark, steps):
             return begun.run(expected, witness_files, told)
     except CannotCheck as error:
         return begun.broken_off(str(error), error)
@@ -57,12 +71,21 @@ def verify_logs(
 class Verification:
     """One run over the logs of some nodes; collects checks, then makes the report."""
 
-    def __init__(self, spark: SparkSession, logs: Sequence[NodeLog]) -> None:
-        """Start with the logs as `read.node_logs` finds them."""
-        self._spark = spark
-        self._nodes = NodeComparison(SparkReader(spark), logs)
+    def __init__(
+        self,
+        spark: SparkSession,
+        logs: Sequence[NodeLog],
+        checkpoint: CheckpointRun | None = None,
+        steps: Steps = SILENT,
+    ) -> None:
+        """Start with the logs as `read.node_logs` finds them, or as a checkpoint leaves of them."""
+        self._spark, self._checkpoint = spark, checkpoint
+        self._nodes = NodeComparison(SparkReader(spark), logs, steps.step)
         self._check, self._add = self._nodes.check, self._nodes.add
         self._checks, self._notes = self._nodes.checks, self._nodes.notes
+        if checkpoint is not None:
+            self._notes.extend(checkpoint.notes)
+            self._checks.extend(filter(None, [checkpoint.check()]))
 
     def run(
         self,
@@ -81,18 +104,20 @@ class Verification:
             )
         table = rows(self._spark, log).persist()
         known = self._known(log, table).persist()
-        self._check("gaps", f"node {log.node}", lambda: _gap_findings(log, table, known))
+        self._check(GAPS, f"node {log.node}", lambda: _gap_findings(log, table, known))
         if witness_files:
             self._acknowledged(log, table, witness_files)
-        whole = expected is None or expected.index < log.last.index
+        keeps = self._checkpoint is not None
+        whole = keeps or expected is None or expected.index < log.last.index
         marks = anchors.marks_of(told.anchors, log.begins)
-        folded = fold(self._spark, log, None if whole else _cut(expected), marks)
+        stands = self._checkpoint.stands(log) if self._checkpoint else []
+        folded = fold(self._spark, log, None if whole else _cut(expected), marks, stands)
         try:
             self._compare(log, known, folded)
             self._anchors(log, folded, told)
             if expected is not None:
                 self._live(folded, log if whole else None, expected)
-            return self._report(log, folded, expected)
+            return self._kept(log, folded, stands, expected)
         finally:
             folded.release()
             known.unpersist()
@@ -113,13 +138,13 @@ class Verification:
 
     def _compare(self, log: NodeLog, table: DataFrame, folded: Folded) -> None:
         """Run layers two and three: compare the two implementations of the rules."""
-        self._check("fold by evolve, chains, payloads", f"node {log.node}", folded.findings)
+        self._check(FOLD, f"node {log.node}", folded.findings)
         broken = {f.group for f in self._checks[-1].findings if f.kind in {"rules", "payload"}}
         living = living_rows(table).persist()
         broken |= self._untold(living)
         sql = state_entries(living)
         self._check(
-            "state by SQL = state by evolve",
+            SQL,
             "members, instances, generations, epochs, grants, targets, choices, offsets",
             lambda: compare.sql_against_fold(sql, folded.entries(), broken),
         )
@@ -148,6 +173,26 @@ class Verification:
             notes=tuple(self._notes),
             cut=log.begins.last if log.begins.cut else None,
         )
+
+    def _kept(
+        self,
+        log: NodeLog,
+        folded: Folded,
+        stands: Sequence[Stand],
+        expected: Expected | None,
+    ) -> Report:
+        """Make the report; compare with the last run's checkpoint, and leave one for the next."""
+        if self._checkpoint is None:
+            return self._report(log, folded, expected)
+        stood = folded.stands(stands)
+        earlier = self._checkpoint.compared(log, stood, folded.restores())
+        if earlier.findings:
+            self._add("checkpoint of the last run", "its chain", earlier.findings, 0.0)
+        self._notes.extend(earlier.notes)
+        report = replace(self._report(log, folded, expected), trusted=self._checkpoint.trusted)
+        if not report.passed:
+            return report
+        return self._checkpoint.kept(report, log, stood, folded.parts(), self._nodes.sums)
 
     def _live(self, folded: Folded, again: NodeLog | None, expected: Expected) -> None:
         """Compare with what the node published; fold `again` if that was before the log's end."""

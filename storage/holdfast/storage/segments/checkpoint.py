@@ -98,9 +98,14 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     path = folder / checkpoint_name(checkpoint.last)
     beginning = folder / f".{path.name}.new"
     with beginning.open("wb") as file:
-        file.writelines(encode_stream(_records(checkpoint), CHUNK_BYTES))
+        file.writelines(encode_checkpoint(checkpoint))
     sync_path(beginning)
     return publish_checkpoint(beginning, path, checkpoint.digest)
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> Iterator[bytes]:
+    """Yield what a file of it holds, in chunks."""
+    return encode_stream(_records(checkpoint), CHUNK_BYTES)
 
 
 def publish_checkpoint(beginning: Path, path: Path, digest: bytes) -> Path:

@@ -7,10 +7,11 @@ Spark comes with an extra of its own, so `holdfast.replay` is imported when a co
 from __future__ import annotations
 
 import functools
+import sys
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -23,6 +24,7 @@ from holdfast.cli.render.past_rebalances import as_message
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say, say_lines
 from holdfast.cli.render.times import now
+from holdfast.cli.render.verification import reported
 from holdfast.coordinator.model.text import readable_json
 
 if TYPE_CHECKING:
@@ -83,6 +85,19 @@ def on_spark(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+shows_progress = click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="One line on standard error; default: if that is a terminal, and not with --json.",
+)
+
+
+def _terminal(progress: bool | None, as_json: bool = False) -> TextIO | None:  # noqa: FBT001, FBT002 - flags of a command
+    """Return where to show how far a command has come; None: nowhere."""
+    wanted = sys.stderr.isatty() and not as_json if progress is None else progress
+    return sys.stderr if wanted else None
+
+
 _PATHS: Final = ("packages", "script")
 
 
@@ -101,14 +116,25 @@ def replay() -> None:
     type=_file,
     help="What nodes told of their logs earlier (`holdfast log anchor --json`); may be repeated.",
 )
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Check only what is new since the last run with this folder, and leave it for the next.",
+)
+@click.option("--full", is_flag=True, help="Believe no checkpoint: read everything again.")
+@shows_progress
 @on_spark
 @as_json
 def verify(
     folders: tuple[Path | str, ...],
     witness: tuple[Path, ...],
     anchors: tuple[Path, ...],
+    checkpoint: Path | None,
     spark: dict[str, Any],
     *,
+    full: bool,
+    progress: bool | None,
     as_json: bool,
 ) -> None:
     """Prove the logs of some nodes, or say what is wrong with them.
@@ -117,16 +143,21 @@ def verify(
     compared, or the extra is missing, and with 5 if it could not be checked: no Java, Spark lost, a
     full disk.
     """
-    given = {"witness": witness, "anchors": anchors}
+    if full and checkpoint is None:
+        raise click.UsageError("--full needs --checkpoint DIR: without it everything is read")
+    given = {"witness": witness, "anchors": anchors, "checkpoint": checkpoint, "full": full}
+    shown = _terminal(progress, as_json)
     try:
         report = _run(
-            lambda app: app.verify(folders, **given, spark=app.SparkOptions.given(**spark)),
+            lambda app: app.verify(
+                folders, **given, spark=app.SparkOptions.given(**spark), progress=shown
+            ),
             UNCHECKED,
         )
     except KeyboardInterrupt:
         fail("interrupted, so nothing is proven: verify again", INTERRUPTED)
     if as_json:
-        print_json(_reported(report))
+        print_json(reported(report))
     else:
         say_lines(report.table().split("\n"))
     if report.findings:
@@ -135,44 +166,19 @@ def verify(
         fail(f"the log is NOT verified: {report.unfinished or 'no records were checked'}")
 
 
-def _reported(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Report, unknown here
-    """Convert a report to plain data; the digest in hexadecimal, as `replay verify` writes it."""
-    return {
-        "passed": found.passed,
-        "records": found.records,
-        "last": found.last and {"index": found.last.index, "ordinal": found.last.ordinal},
-        "checkpoint": found.cut and {"index": found.cut.index, "ordinal": found.cut.ordinal},
-        "digest": None if found.digest is None else f"{found.digest:016x}",
-        "checks": [
-            {"name": each.name, "covered": each.covered, "passed": each.passed}
-            for each in found.checks
-        ],
-        "findings": [_finding(each) for each in found.findings],
-        "notes": list(found.notes),
-        "unfinished": found.unfinished or None,
-    }
-
-
-def _finding(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Finding, unknown here
-    """Convert a finding to plain data; what is at fault in no single place is null."""
-    place = found.position
-    return {
-        "kind": found.kind,
-        "node": found.node or None,
-        "file": found.file or None,
-        "group": found.group or None,
-        "position": place and {"index": place.index, "ordinal": place.ordinal},
-        "sentence": found.text,
-    }
-
-
 @replay.command()
 @node_dirs
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for it.")
+@shows_progress
 @on_spark
-def report(folders: tuple[Path | str, ...], out: Path, spark: dict[str, Any]) -> None:
+def report(
+    folders: tuple[Path | str, ...], out: Path, spark: dict[str, Any], *, progress: bool | None
+) -> None:
     """Write ownership.png, report.html and report.txt: who owned what, and what changed."""
-    written = _run(lambda app: app.report(folders, out, spark=app.SparkOptions.given(**spark)))
+    shown = _terminal(progress)
+    written = _run(
+        lambda app: app.report(folders, out, spark=app.SparkOptions.given(**spark), progress=shown)
+    )
     say_lines(written.text.read_text().split("\n"))
     say(f"written to {written.page}")
 

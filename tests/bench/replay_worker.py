@@ -37,7 +37,7 @@ from holdfast.replay.report import writer
 from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.verify.fold_job import fold
 from holdfast.replay.verify.spark_reader import SparkReader
-from holdfast.replay.verify.sql.entries import state_entries
+from holdfast.replay.verify.sql.entries import cluster_state, principals_begin, state_entries
 from holdfast.replay.verify.sql.state import living_rows
 from holdfast.storage.codec.event_codec import CHAIN_START, chain_hash
 from holdfast.storage.codec.state_image import group_contents
@@ -67,9 +67,10 @@ def folded(spark: SparkSession, log: NodeLog) -> None:
 
 def sql_state(spark: SparkSession, log: NodeLog) -> None:
     """The state as keys and values, computed by SQL."""
-    living = living_rows(rows(spark, log)).persist()
-    state_entries(living).write.format("noop").mode("overwrite").save()
-    living.unpersist()
+    table = rows(spark, log)
+    entries = state_entries(living_rows(table), principals_begin(table))
+    whole = entries.unionByName(cluster_state(table).entries)
+    whole.write.format("noop").mode("overwrite").save()
 
 
 def reported(spark: SparkSession, log: NodeLog) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -21,13 +22,14 @@ from holdfast.coordinator.model.consumer_events import (
 )
 from holdfast.coordinator.model.events import (
     GroupCreated,
+    InstanceReleased,
     LevelRaised,
     MembersLeft,
     Record,
     SettingChange,
 )
 from holdfast.coordinator.model.ids import TopicPartitions
-from holdfast.coordinator.model.member_profile import ConsumerProfile
+from holdfast.coordinator.model.member_profile import ClientAssignor, ConsumerProfile
 from property.consumer_walk import ConsumerWalk
 from spark.event_logs import EventLog, committed, formed, released, swapped
 from unit.coordinator.people import GROUP, Classic, Consumer, World
@@ -70,6 +72,28 @@ def advanced(
     waiting: bool = False,
 ) -> MemberAdvanced:
     return MemberAdvanced(member, epoch, some(asked_back), some(freed), some(granted), waiting)
+
+
+def assigning_log() -> EventLog:
+    """Members that can run assignors, number their heartbeats, and tell where they run (S26)."""
+    log = formed()
+    log.entry("", LevelRaised(2))
+    own = (ClientAssignor("own", 0, 1, 2, 1, b"said"), ClientAssignor("other", 0, 9, 0, 0, b""))
+    profile = ConsumerProfile("client", "host", "rack", 15_000, ("t",), "", "uniform", own)
+    first = MemberSubscribed("a1", "a", profile, joined=True, life="1", beat=3)
+    log.entry("g", BORN, first, raised(2), aimed(2, a1=(0,)))
+    log.entry("g", replace(advanced("a1", 2, granted=(0,)), beat=4))
+    hasty = replace(first, profile=profile._replace(rebalance_timeout_ms=5_000), joined=False)
+    log.entry("g", replace(hasty, beat=5, session_timeout_ms=9_000))
+    log.entry("g", replace(hasty, life="2", beat=1, profile=profile._replace(rack_id=None)))
+    log.entry("g", replace(advanced("a1", 2), beat=2))
+    log.entry("g", InstanceReleased("a", "a1", beat=3, absence_ms=7_000))
+    log.entry("g", swapped("a", "a1", "a2", 400))
+    log.entry("g", raised(3), aimed(3, a2=(0, 1)), advanced("a2", 3, granted=(1,)))
+    log.entry("g", replace(raised(4), predecessor_ms=900))
+    log.entry("g", aimed(4, a2=(0, 1, 2)), advanced("a2", 4, granted=(2,)))
+    log.entry("g", MembersLeft(("a2",), ""))
+    return log
 
 
 def reconciling_log() -> EventLog:

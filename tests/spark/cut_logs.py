@@ -8,13 +8,13 @@ from typing import Any
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.state import State
 from holdfast.replay.read.log_rows import Beginning, Bucket
-from holdfast.replay.verify.checkpoint_rows import checkpoint_rows
+from holdfast.replay.verify.checkpoint.rows import checkpoint_rows
 from holdfast.storage.codec.event_codec import CHAIN_START, chain_hash, encode_record
 from holdfast.storage.segments.checkpoint import Checkpoint, write_checkpoint
 from holdfast.storage.segments.columns import SCHEMA
 from holdfast.storage.segments.segments import BUCKETS, bucket_file
 from spark.event_logs import EventLog, write_node
-from spark.rows import columns_of, told
+from spark.rows import leveled, told
 
 
 def checkpoint_at(log: EventLog, count: int) -> Checkpoint:
@@ -46,4 +46,4 @@ def continued(folder: Path, log: EventLog, count: int, prefix: str = "") -> list
         for row in checkpoint_rows(Bucket(bucket_file(nth), (), begins)):
             columns = dict(zip(SCHEMA.names, row, strict=True))
             rows.append(told(name, columns["grp"], columns))
-    return rows + [told(name, each.group_id, columns_of(each)) for each in log.records[count:]]
+    return rows + [told(name, each["grp"], each) for each in leveled(log.records)[count:]]

@@ -7,23 +7,33 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 
+from holdfast.coordinator.classic import evolve as classic_evolve
 from holdfast.coordinator.consumer import evolve, holdings
 from holdfast.coordinator.consumer.state import CONSUMER, Asked, Member
 from holdfast.coordinator.kernel import evolve as kernel
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.consumer_events import (
     AssignmentRequested,
+    EpochRaised,
     GroupConverted,
     MemberAdvanced,
     MemberSubscribed,
+    RegexResolved,
     TargetStored,
 )
 from holdfast.coordinator.model.events import (
+    AssignmentStored,
+    GenerationStarted,
+    GroupEmptied,
     InstanceReleased,
+    MemberJoined,
     MembersLeft,
+    OffsetsCommitted,
+    RebalanceStarted,
     Record,
     StaticMemberReplaced,
 )
+from holdfast.coordinator.model.member_profile import ClientAssignor
 from holdfast.coordinator.model.state import Group, State
 from holdfast.replay.verify.group_fold import entries_of
 
@@ -41,6 +51,8 @@ class Defect(NamedTuple):
     """The kind of entry that tells it."""
     mixed: bool = False
     """It shows in groups with members of both protocols, or that change theirs."""
+    classic: bool = False
+    """It is one of the classic fold."""
 
 
 def shown_by(
@@ -62,7 +74,8 @@ def shown_by(
 
 
 def _break(defect: Defect, patch: pytest.MonkeyPatch) -> None:
-    folds: dict[type, Any] = evolve.FOLDS if defect.event in evolve.FOLDS else kernel.OF_ANY
+    own = classic_evolve.FOLDS if defect.classic else evolve.FOLDS
+    folds: dict[type, Any] = own if defect.event in own else kernel.OF_ANY
     right = folds[defect.event]
 
     def fold(group: AnyGroup, event: Any, record: Record) -> AnyGroup:  # noqa: ANN401 - of the class
@@ -183,7 +196,97 @@ def _old_number(before: AnyGroup, after: AnyGroup) -> AnyGroup:
     return after._replace(generation=max(before.generation - 1, 1))
 
 
+def _said(**fields: object) -> Damage:
+    """Every member of the heartbeat protocol says something else of itself."""
+    return _each(lambda member: member._replace(profile=member.profile._replace(**fields)))
+
+
+def _classic(**fields: object) -> Damage:
+    """Every member of a classic group is otherwise in these fields."""
+    return _each(lambda member: member._replace(**fields), "classic")
+
+
+def _no_metadata_of_offsets(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
+    return after._replace(offsets=after.offsets.map_values(lambda it: it._replace(metadata="x")))
+
+
+def _classic_said(**fields: object) -> Damage:
+    return _each(
+        lambda member: member._replace(profile=member.profile._replace(**fields)), "classic"
+    )
+
+
+OF_MEMBERS: Final[dict[str, Defect]] = {
+    "another client": Defect(MemberJoined, _classic_said(client_id="x"), "client", classic=True),
+    "another timeout": Defect(
+        MemberJoined, _classic_said(session_timeout_ms=1), "timeouts", classic=True
+    ),
+    "no protocols": Defect(MemberJoined, _classic_said(protocols=()), "protocols", classic=True),
+    "asked for nothing": Defect(
+        GenerationStarted, _classic(request_id=""), "request id", classic=True
+    ),
+    "here since ever": Defect(StaticMemberReplaced, _classic(since_ms=1), "joined", classic=True),
+    "another order": Defect(MemberJoined, _classic(joined_seq=0), "joined", classic=True),
+    "belongs to somebody else": Defect(
+        MemberJoined, _classic(principal="x"), "principal", classic=True
+    ),
+    "goes on after its release": Defect(
+        InstanceReleased, _classic(released=False), "released", classic=True
+    ),
+    "abandons without a trace": Defect(
+        RebalanceStarted, _classic(abandoned=b""), "abandoned", classic=True
+    ),
+    "abandons for ever": Defect(
+        AssignmentStored, _classic(abandoned=b"x"), "abandoned", classic=True
+    ),
+    "forgets what was asked before it": Defect(
+        StaticMemberReplaced, _classic(replaced_requests=()), "replaced", classic=True
+    ),
+    "nobody acts on an old grant": Defect(
+        StaticMemberReplaced, _classic(predecessor_ms=0), "predecessor", classic=True
+    ),
+    "nobody acts on old grants": Defect(
+        StaticMemberReplaced, _kept("predecessors_until_ms"), "predecessors", classic=True
+    ),
+    "the leader's old id leads": Defect(
+        StaticMemberReplaced, _kept("leader"), "leader", classic=True
+    ),
+    "who left leads": Defect(MembersLeft, _kept("leader"), "leader", classic=True),
+    "an empty group's protocol": Defect(
+        GroupEmptied, _kept("protocol_name"), "chosen", classic=True
+    ),
+    "another protocol type": Defect(
+        MemberJoined,
+        lambda _b, after: _with(after, protocol_type="x"),
+        "protocol type",
+        classic=True,
+    ),
+    "answered twice": Defect(AssignmentStored, _kept("rejoined"), "rejoined", classic=True),
+    "a join phase without end": Defect(
+        RebalanceStarted,
+        lambda _b, after: _with(after, round_timeout_ms=0),
+        "join phase",
+        classic=True,
+    ),
+    "other words beside an offset": Defect(OffsetsCommitted, _no_metadata_of_offsets, "commit"),
+    "another digest of topics": Defect(EpochRaised, _kept("digest"), "digest"),
+    "an old target's time": Defect(TargetStored, _kept("target_ms"), "target time"),
+    "a search of old": Defect(RegexResolved, _kept("regexes_ms"), "expressions"),
+    "another assignor": Defect(MemberSubscribed, _said(server_assignor="x"), "place"),
+    "runs an assignor": Defect(
+        MemberSubscribed,
+        _said(client_assignors=(ClientAssignor("x", 0, 1, 0, 0, b""),)),
+        "client assignors",
+    ),
+    "beats too fast": Defect(MemberAdvanced, _each(lambda m: m._replace(beat=99)), "beat"),
+    "stays away too long": Defect(
+        InstanceReleased, _each(lambda m: m._replace(absence_ms=5)), "session"
+    ),
+}
+"""Defects in what members say, and in what a group is as a whole."""
+
 DEFECTS: Final[dict[str, Defect]] = {
+    **OF_MEMBERS,
     "waits for nobody": Defect(
         MemberAdvanced, _each(lambda member: member._replace(waiting=False)), "progress"
     ),

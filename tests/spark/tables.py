@@ -14,7 +14,7 @@ from holdfast.replay.verify.compare import sql_against_fold
 from holdfast.replay.verify.group_fold import entries_of
 from holdfast.replay.verify.sql.entries import state_entries
 from holdfast.replay.verify.sql.state import living_rows
-from spark.rows import ENTRIES, columns_of, told
+from spark.rows import ENTRIES, leveled, told
 
 
 class Tables:
@@ -25,8 +25,8 @@ class Tables:
         self._entries: list[tuple[str, ...]] = []
 
     def add(self, name: str, records: list[Record], state: State) -> None:
-        mine = [record for record in records if record.group_id]
-        self.rows += [told(name, each.group_id, columns_of(each)) for each in mine]
+        mine = [each for each in leveled(records) if each["grp"]]
+        self.rows += [told(name, each["grp"], each) for each in mine]
         self.expect(name, state)
 
     def expect(self, name: str, state: State) -> None:
@@ -40,6 +40,8 @@ class Tables:
         return {kind for _, kind, *_ in self._entries}
 
     def findings(self, spark: SparkSession) -> list[Finding]:
-        sql = state_entries(living_rows(spark.createDataFrame(self.rows, SQL_SCHEMA)).cache())
+        kept_from = spark.createDataFrame([(0,)], "kept_from bigint")  # as `leveled` says
+        living = living_rows(spark.createDataFrame(self.rows, SQL_SCHEMA)).cache()
+        sql = state_entries(living, kept_from)
         evolved: DataFrame = spark.createDataFrame(self._entries, ENTRIES)
         return sql_against_fold(sql, evolved, set())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.coordinator.model.events import (
     GroupCreated,
@@ -48,7 +48,7 @@ from spark.event_logs import (
     two_static_members,
     write_node,
 )
-from spark.rows import ENTRIES, columns_of, told
+from spark.rows import ENTRIES, leveled, told
 
 LOG = eventful_log()
 SEALED = len(LOG.rows)
@@ -63,6 +63,11 @@ def folded(log: NodeLog) -> Any:  # noqa: ANN401 - a state
     rows += fold_cluster(sources_by_segment(log), FOLDED, log.begins)
     assert [row for row in rows if row.tag == "finding"] == []
     return restore(row.content for row in rows if row.tag == RECORD)
+
+
+def by_sql(known: DataFrame) -> DataFrame:
+    kept_from = known.sparkSession.createDataFrame([(0,)], "kept_from bigint")  # as `leveled` says
+    return state_entries(living_rows(known).cache(), kept_from)
 
 
 def test_s24_the_fold_goes_on_from_a_checkpoint_at_any_record(tmp_path: Path) -> None:
@@ -89,7 +94,7 @@ def test_s24_sql_goes_on_from_a_checkpoint_at_any_record(
     known = spark.createDataFrame(rows, SQL_SCHEMA)
     evolved = spark.createDataFrame(entries, ENTRIES)
 
-    assert sql_against_fold(state_entries(living_rows(known).cache()), evolved, set()) == []
+    assert sql_against_fold(by_sql(known), evolved, set()) == []
 
 
 def test_a_swap_of_what_was_never_granted_is_no_grant_by_sql(spark: SparkSession) -> None:
@@ -97,12 +102,12 @@ def test_a_swap_of_what_was_never_granted_is_no_grant_by_sql(spark: SparkSession
     log = formed()
     log.entry("g", GroupCreated(), rebalance_started("first join"), joined("a1", "a"))
     log.entry("g", swapped("a", "a1", "a2"))
-    rows = [told("x", record.group_id, columns_of(record)) for record in log.records]
+    rows = [told("x", each["grp"], each) for each in leveled(log.records)]
     known = spark.createDataFrame(rows, SQL_SCHEMA)
     entries = [("x g", *entry[2:5]) for entry in entries_of(log.state.groups["g"])]
     evolved = spark.createDataFrame(entries, ENTRIES)
 
-    assert sql_against_fold(state_entries(living_rows(known)), evolved, set()) == []
+    assert sql_against_fold(by_sql(known), evolved, set()) == []
 
 
 BUSY = busy_log(groups=2, commits=10)

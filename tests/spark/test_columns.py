@@ -12,10 +12,11 @@ import pytest
 from holdfast.coordinator.model.events import Record
 from holdfast.replay.read.log_rows import START, Cut, Source, contradictions, read_rows
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
-from holdfast.storage.segments.columns import LATER, SCHEMA
+from holdfast.storage.segments.columns import LATER, SCHEMA, WHOLE
 from holdfast.storage.segments.segments import typed_columns
+from spark.cluster_logs import cluster_log
 from spark.consumer_logs import eventful_consumer_log
-from spark.earlier_segments import BUILD_BEFORE_0_2, RELEASE_0_1_0
+from spark.earlier_segments import BEFORE_WHOLE, BUILD_BEFORE_0_2, RELEASE_0_1_0
 from spark.event_logs import EventLog, eventful_log
 from spark.mixed_logs import mixed_log
 from spark.rows import columns_of
@@ -41,7 +42,7 @@ def test_s22_a_segment_of_an_earlier_version_says_what_its_records_say(tmp_path:
     assert [contradictions(*pair) for pair in zip(rows, log.records, strict=True)] == [[]] * len(
         rows
     )
-    later = set(SCHEMA.names) - set(RELEASE_0_1_0.names)
+    later = set(SCHEMA.names) - set(RELEASE_0_1_0.names) - WHOLE
     assert {typed_columns(record)[name] for record in log.records for name in later} == {None}
 
 
@@ -58,28 +59,31 @@ def test_s22_a_segment_of_a_build_before_0_2_contradicts_nothing_by_what_it_lack
     assert contradictions(other, log.records[nth]) == ["epoch", "targets"]
 
 
-@pytest.mark.parametrize("lost", sorted(LATER))
+def test_s22_a_segment_that_does_not_tell_the_whole_state_contradicts_nothing_by_that(
+    tmp_path: Path,
+) -> None:
+    log = cluster_log()
+    rows = stored(tmp_path, log, BEFORE_WHOLE)
+
+    assert not any(contradictions(*pair) for pair in zip(rows, log.records, strict=True))
+
+
+@pytest.mark.parametrize("lost", sorted(LATER | WHOLE))
 def test_a_column_that_is_missing_among_others_of_its_time_is_found(lost: str) -> None:
     """No version ever wrote such a segment."""
-    record = _first(_TELLS[lost])
+    record = next(each for each in _all() if typed_columns(each)[lost] is not None)
     row = {name: value for name, value in told(record).items() if name != lost}
 
     assert contradictions(row, record) == [lost]
 
 
-_TELLS = {
-    "classic": "MemberSubscribed",
-    "assignor": "TargetStored",
-    "late": "AssignmentRequested",
-    "installed_by": "TargetStored",
-    "converted": "GroupConverted",
-}
-"""An event that tells something in each of the columns that came later."""
+def _all() -> list[Record]:
+    logs = (eventful_consumer_log(), mixed_log(), cluster_log(), eventful_log())
+    return [record for log in logs for record in log.records]
 
 
 def _first(kind: str) -> Record:
-    records = [*eventful_consumer_log().records, *mixed_log().records]
-    return next(each for each in records if type(each.event).__name__ == kind)
+    return next(each for each in _all() if type(each.event).__name__ == kind)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which fields of a group of the heartbeat protocol SQL computes a second time, and why not others.
+"""Which fields of the state SQL computes a second time, and why not others.
 
 A field of these records that nobody has thought of is found, and so is a line here that is wrong:
 each field is changed, and what the comparison tells must change, or not, as the line says.
@@ -16,21 +16,90 @@ from google.protobuf.message import Message
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.structures.pmap import PMap
+from holdfast.replay.verify import cluster_entries
 from holdfast.replay.verify.group_fold import entries_of
 from holdfast.storage.codec.state_image import changes, restore
 from holdfast.v1.state_pb2 import StateRecord
-from spark.consumer_logs import eventful_consumer_log
+from spark.cluster_logs import cluster_log
+from spark.consumer_logs import assigning_log, eventful_consumer_log
+from spark.event_logs import eventful_log
 from spark.mixed_logs import mixed_log
 
-BY_NODES = "a difference between nodes shows in the digest of the state; SQL does not say it again"
-SHOWN = "shown to people, and decides nothing"
-NO_COLUMN = f"no column beside the payload tells it: {BY_NODES}"
-TIMES = f"how long an old holder may act is told by log time, which SQL does not reckon: {BY_NODES}"
-OLD_SCHEMA = "read of groups of schema version 1 alone, which are classic"
+OLD_SCHEMA = "read of groups of schema version 1 alone; it stands in the body of newer ones"
+NAMES = "tells which rules are compared; its fields have lines of their own"
 
 COMPARED = {
+    "ClusterState.cluster_id": "cluster",
+    "ClusterState.log_time_ms": "cluster",
+    "ClusterState.cluster_version": "cluster",
+    "ClusterState.cluster_seq": "cluster",
+    "ClusterState.recovery_number": "cluster",
+    "ClusterState.sealed": "cluster",
+    "ClusterState.requests_next": "cluster",
+    "ClusterState.requests_floor_ms": "cluster",
+    "ClusterState.raised_to": "cluster",
+    "ClusterState.access_mode": "cluster",
+    "ClusterState.recovered_at": "cluster",
+    "ClusterState.history_cut": "cluster",
+    "ClusterState.backed_up": "cluster",
+    "TopicSize.name": "topic",
+    "TopicSize.num_partitions": "topic",
+    "TopicSize.created_index": "topic",
+    "SettingsState.settings": "setting",
+    "RequestState.digest": "request",
+    "RequestState.answer": "request",
+    "RequestState.log_time_ms": "request",
+    "RequestState.number": "request",
+    "RequestState.position": "request",
+    "Acl.principal": "acl",
+    "Acl.role": "acl",
+    "Acl.kind": "acl",
+    "Acl.name": "acl",
+    "Revocation.fingerprint": "revocation",
+    "Revocation.principal": "revocation",
+    "Revocation.expires_ms": "revocation",
+    "Revocation.reason": "revocation",
+    "Revocation.revoked_ms": "revocation",
+    "OffsetState.offset": "offset",
+    "OffsetState.leader_epoch": "commit",
+    "OffsetState.metadata": "commit",
+    "OffsetState.committed_ms": "commit",
+    "GroupState.state": "head",
     "GroupState.generation": "generation",
+    "GroupState.version": "version",
+    "GroupState.seq": "version",
+    "GroupState.state_since_ms": "since",
+    "ClassicGroupState.protocol_type": "protocol type",
+    "ClassicGroupState.protocol_name": "chosen",
+    "ClassicGroupState.leader": "leader",
+    "ClassicGroupState.rejoined": "rejoined",
+    "ClassicGroupState.initial": "join phase",
+    "ClassicGroupState.round_timeout_ms": "join phase",
+    "ClassicGroupState.predecessors_until_ms": "predecessors",
+    "MemberState.member_id": "member",
+    "MemberState.instance_id": "instance",
+    "MemberState.client_id": "client",
+    "MemberState.client_host": "client",
+    "MemberState.session_timeout_ms": "timeouts",
+    "MemberState.rebalance_timeout_ms": "timeouts",
+    "MemberState.protocols": "protocols",
+    "MemberState.request_id": "request id",
+    "MemberState.joined_seq": "joined",
+    "MemberState.since_ms": "joined",
+    "MemberState.assignment": "grant",
+    "MemberState.granted_index": "grant",
+    "MemberState.predecessor_ms": "predecessor",
+    "MemberState.released": "released",
+    "MemberState.abandoned": "abandoned",
+    "MemberState.replaced_requests": "replaced",
+    "MemberState.principal": "principal",
+    "MemberState.replaced_life": "replaced",
     "ConsumerGroupState.assignment_epoch": "assignment epoch",
+    "ConsumerGroupState.target_ms": "target time",
+    "ConsumerGroupState.digest": "digest",
+    "ConsumerGroupState.predecessors_until_ms": "predecessors",
+    "ConsumerGroupState.regexes_ms": "expressions",
+    "ConsumerGroupState.regexes_index": "expressions",
     "ConsumerGroupState.client_assignor": "client assignor",
     "ConsumerGroupState.asked": "asked",
     "ConsumerGroupState.late": "late",
@@ -40,14 +109,40 @@ COMPARED = {
     "AskedState.overtaken": "asked",
     "ConsumerMemberState.member_id": "member",
     "ConsumerMemberState.instance_id": "instance",
+    "ConsumerMemberState.client_id": "client",
+    "ConsumerMemberState.client_host": "client",
+    "ConsumerMemberState.rack_id": "place",
+    "ConsumerMemberState.rebalance_timeout_ms": "timeouts",
     "ConsumerMemberState.topics": "subscription",
     "ConsumerMemberState.regex": "subscription",
+    "ConsumerMemberState.server_assignor": "place",
+    "ConsumerMemberState.joined_seq": "joined",
+    "ConsumerMemberState.since_ms": "joined",
     "ConsumerMemberState.epoch": "progress",
     "ConsumerMemberState.previous_epoch": "progress",
     "ConsumerMemberState.owned": "owned",
     "ConsumerMemberState.revoking": "owned",
     "ConsumerMemberState.waiting": "progress",
+    "ConsumerMemberState.predecessor_ms": "predecessor",
+    "ConsumerMemberState.principal": "principal",
     "ConsumerMemberState.classic": "protocol",
+    "ConsumerMemberState.replaced_requests": "replaced",
+    "ConsumerMemberState.life": "beat",
+    "ConsumerMemberState.beat": "beat",
+    "ConsumerMemberState.session_timeout_ms": "session",
+    "ConsumerMemberState.unhurried_until_ms": "session",
+    "ConsumerMemberState.absence_ms": "session",
+    "ConsumerMemberState.client_assignors": "client assignors",
+    "ConsumerMemberState.replaced_life": "replaced",
+    "ClassicProfile.session_timeout_ms": "timeouts",
+    "ClassicProfile.protocols": "protocols",
+    "ClassicProfile.request_id": "request id",
+    "ClientAssignor.name": "client assignors",
+    "ClientAssignor.minimum_version": "client assignors",
+    "ClientAssignor.maximum_version": "client assignors",
+    "ClientAssignor.reason": "client assignors",
+    "ClientAssignor.version": "client assignors",
+    "ClientAssignor.metadata": "client assignors",
     "HoldingState.topic": "owned",
     "HoldingState.partitions": "owned",
     "HoldingState.epochs": "owned",
@@ -62,14 +157,11 @@ COMPARED = {
 """By which kind of entry the comparison tells a field."""
 
 EXCUSED = {
+    "ClusterState.applied_index": "entries without a record count, of which only a node tells",
     "GroupState.group_id": "the name that all entries of the group are told under",
-    "GroupState.group_type": "tells which rules are compared: those of the wrong type differ",
-    "GroupState.consumer": "tells which rules are compared; its fields have lines of their own",
-    "GroupState.classic": "the body of the other type, whose kinds of entries are in `sql.state`",
-    "GroupState.state": "follows from the members and the target, which are compared",
-    "GroupState.state_since_ms": BY_NODES,
-    "GroupState.version": "the index of its last record: gaps, chains and hashes prove these",
-    "GroupState.seq": "the number of its records, which the check for gaps counts",
+    "GroupState.group_type": NAMES,
+    "GroupState.consumer": NAMES,
+    "GroupState.classic": NAMES,
     "GroupState.quarantined": "no event tells it: a group whose fold stops is reported alone",
     "GroupState.protocol_type": OLD_SCHEMA,
     "GroupState.protocol_name": OLD_SCHEMA,
@@ -78,47 +170,17 @@ EXCUSED = {
     "GroupState.initial": OLD_SCHEMA,
     "GroupState.round_timeout_ms": OLD_SCHEMA,
     "GroupState.predecessors_until_ms": OLD_SCHEMA,
-    "ConsumerGroupState.target_ms": BY_NODES,
-    "ConsumerGroupState.digest": NO_COLUMN,
-    "ConsumerGroupState.predecessors_until_ms": TIMES,
-    "ConsumerGroupState.regexes_ms": BY_NODES,
-    "ConsumerGroupState.regexes_index": NO_COLUMN,
-    "ConsumerMemberState.client_id": SHOWN,
-    "ConsumerMemberState.client_host": SHOWN,
-    "ConsumerMemberState.rack_id": NO_COLUMN,
-    "ConsumerMemberState.rebalance_timeout_ms": NO_COLUMN,
-    "ConsumerMemberState.server_assignor": NO_COLUMN,
-    "ConsumerMemberState.joined_seq": BY_NODES,
-    "ConsumerMemberState.since_ms": SHOWN,
-    "ConsumerMemberState.predecessor_ms": TIMES,
-    "ConsumerMemberState.principal": BY_NODES,
-    "ConsumerMemberState.replaced_requests": NO_COLUMN,
-    "ConsumerMemberState.replaced_life": NO_COLUMN,
-    "ConsumerMemberState.life": NO_COLUMN,
-    "ConsumerMemberState.beat": NO_COLUMN,
-    "ConsumerMemberState.session_timeout_ms": NO_COLUMN,
-    "ConsumerMemberState.unhurried_until_ms": TIMES,
-    "ConsumerMemberState.absence_ms": NO_COLUMN,
-    "ConsumerMemberState.client_assignors": NO_COLUMN,
-    "ClientAssignor.name": NO_COLUMN,
-    "ClientAssignor.minimum_version": NO_COLUMN,
-    "ClientAssignor.maximum_version": NO_COLUMN,
-    "ClientAssignor.reason": NO_COLUMN,
-    "ClientAssignor.version": NO_COLUMN,
-    "ClientAssignor.metadata": NO_COLUMN,
-    "ClassicProfile.session_timeout_ms": NO_COLUMN,
-    "ClassicProfile.protocols": NO_COLUMN,
-    "ClassicProfile.request_id": NO_COLUMN,
 }
 """Fields that SQL does not compute, and why they need not, or cannot, be told by it."""
 
-GROUP = StateRecord.DESCRIPTOR.fields_by_name
-RECORDS = ("group", "consumer_member", "consumer_target", "consumer_regex")
+BODIES = StateRecord.DESCRIPTOR.oneofs_by_name["body"].fields
 HEAD = {"GroupState.group_id", "GroupState.group_type", "GroupState.consumer", "GroupState.classic"}
-"""Without these a record is of no group of the heartbeat protocol."""
+"""Without these a record is of no group."""
 LINES = {*COMPARED, *EXCUSED}
-ELSEWHERE = {"ClassicGroupState", "TopicPartitions", "Protocol"}
-"""Of the other type; and values that are compared, or excused, as one."""
+ELSEWHERE = {"TopicPartitions", "Protocol", "Position", "HistoryCut", "SettingChange"}
+"""Values that are compared as one."""
+PROJECTION = "rebalance"
+"""What people are told of rebalances, which is no part of the state."""
 
 
 def _messages(descriptor: Any) -> Iterator[Any]:  # noqa: ANN401 - protobuf has no types for it
@@ -129,7 +191,8 @@ def _messages(descriptor: Any) -> Iterator[Any]:  # noqa: ANN401 - protobuf has 
 
 
 def _fields() -> set[str]:
-    every = [each for name in RECORDS for each in _messages(GROUP[name].message_type)]
+    bodies = [body for body in BODIES if body.name != PROJECTION]
+    every = [each for body in bodies for each in _messages(body.message_type)]
     return {f"{each.name}.{field.name}" for each in every for field in each.fields}
 
 
@@ -146,19 +209,17 @@ def _states() -> Iterator[State]:
     """States in which each field is set somewhere."""
     records = eventful_consumer_log().records
     yield from (replay(State(), records[:count]) for count in (30, 72, len(records)))
-    yield mixed_log().state
+    yield from (log().state for log in (mixed_log, eventful_log, cluster_log))
+    told = assigning_log().records
+    yield replay(State(), told[:-1])
 
 
 def _records(state: State) -> list[list[bytes]]:
-    """The records of each group of the heartbeat protocol."""
-    groups = [each for each in state.groups.values() if each.group_type == "consumer"]
+    """The records of each group, and those that belong to none."""
+    alone = [State(groups=PMap([(each.group_id, each)])) for each in state.groups.values()]
+    parts = [*alone, state._replace(groups=PMap())]
     return [
-        [
-            change.content
-            for change in changes(State(), State(groups=PMap([(group.group_id, group)])))
-            if change.content
-        ]
-        for group in groups
+        [change.content for change in changes(State(), part) if change.content] for part in parts
     ]
 
 
@@ -196,8 +257,9 @@ def _change(message: Message, field: Any) -> bool:  # noqa: ANN401 - protobuf ha
 
 
 def _kinds(contents: Iterable[bytes]) -> set[tuple[str, ...]]:
-    groups = restore(contents).groups.values()
-    return {each[2:5] for group in groups for each in entries_of(group)}
+    state = restore(contents)
+    groups = {each[2:5] for group in state.groups.values() for each in entries_of(group)}
+    return {*groups, *map(tuple, cluster_entries.entries_of(state))}
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +275,15 @@ def told() -> dict[str, set[str]]:
     return found
 
 
+def _keep_key(record: StateRecord) -> None:
+    """Give a record whose key is its content the key of what it holds now."""
+    if record.HasField("acl"):
+        acl = record.acl
+        record.key[:] = [acl.principal, acl.role, acl.kind, acl.name]
+    elif record.HasField("revocation"):
+        record.key[:] = [record.revocation.fingerprint]
+
+
 def _changed(content: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield a record with each of its fields changed, one at a time."""
     count = len(list(_parts(StateRecord.FromString(content))))
@@ -223,6 +294,7 @@ def _changed(content: bytes) -> Iterator[tuple[str, bytes]]:
             part = list(_parts(record))[nth]
             name = f"{part.DESCRIPTOR.name}.{field.name}"
             if name in LINES - HEAD and _change(part, field):
+                _keep_key(record)
                 yield name, record.SerializeToString()
 
 

@@ -22,15 +22,23 @@ from holdfast.replay import app
 from holdfast.replay.findings import Finding
 from holdfast.replay.verify.compare import FINDINGS_MAX
 from spark.choice_walks import choice_walk
-from spark.consumer_logs import eventful_consumer_log, mixed_walk, reconciling_log, walk
+from spark.consumer_logs import (
+    assigning_log,
+    eventful_consumer_log,
+    mixed_walk,
+    reconciling_log,
+    walk,
+)
 from spark.cut_logs import continued
-from spark.event_logs import EventLog
+from spark.event_logs import EventLog, eventful_log
 from spark.evolve_defects import DEFECTS, shown_by
 from spark.mixed_logs import crowd, mixed_log
 from spark.tables import Tables
 
 LOG = eventful_consumer_log()
 MIXED = mixed_log()
+CLASSIC = eventful_log()
+LOGS = (("step", LOG), ("mixed", MIXED), ("classic", CLASSIC), ("assigning", assigning_log()))
 WALKS = range(8)
 MIXED_WALKS = range(4)
 MIXED_STEPS = 60
@@ -47,7 +55,7 @@ def findings(
 ) -> dict[str, list[Finding]]:
     """What was found, by the first word of a history's name."""
     tables = Tables()
-    for name, log in (("step", LOG), ("mixed", MIXED)):
+    for name, log in LOGS:
         _add_steps(tables, name, log)
         _add_cuts(tables, tmp_path_factory.mktemp(name), f"cut/{name}.", log)
     for seed in WALKS:
@@ -60,7 +68,7 @@ def findings(
         _add_entries(tables, f"choice/{seed}", choice_walk(seed, CHOICE_STEPS))
     with pytest.MonkeyPatch.context() as patch:
         for name, defect in DEFECTS.items():
-            log = MIXED if defect.mixed else LOG
+            log = CLASSIC if defect.classic else MIXED if defect.mixed else LOG
             count, wrong = shown_by(defect, log.records, patch)
             tables.add(f"defect/{name}", log.records[:count], wrong)
     found = tables.findings(spark)
@@ -97,6 +105,14 @@ def test_sql_comes_to_the_same_state_as_evolve_after_every_record(
     findings: dict[str, list[Finding]],
 ) -> None:
     assert "step" not in findings
+
+
+@pytest.mark.parametrize("log", ["classic", "assigning"])
+def test_sql_tells_what_members_say_of_themselves_after_every_record(
+    log: str, findings: dict[str, list[Finding]]
+) -> None:
+    """S11, S12, S14, S26: timeouts, tokens' waits, request ids, lives and beats, who leads."""
+    assert log not in findings
 
 
 def test_sql_follows_groups_of_both_protocols_and_conversions_after_every_record(

@@ -70,3 +70,14 @@ def test_s22_groups_of_which_columns_tell_too_little_are_left_out_and_named(repo
 
     assert len(notes) == 1
     assert notes[0].startswith("2 groups, as 'computes', have records in segments")
+
+
+def test_s22_what_the_columns_of_older_segments_do_not_tell_is_left_out_and_counted(
+    report: Report,
+) -> None:
+    """Of four groups members tell nothing of themselves; `new` is of this version alone."""
+    notes = [note for note in report.notes if "older segments" in note]
+
+    assert len(notes) == 2
+    assert notes[0].startswith("4 groups have records in older segments")
+    assert notes[1].startswith("settings, topics, access and requests are computed by evolve alone")

@@ -56,15 +56,22 @@ FOLDS = [
     "holdfast.replay.verify.group_fold",
     "holdfast.replay.verify.cluster_fold",
     "holdfast.replay.verify.consumer_entries",
-    "holdfast.replay.verify.checkpoint_rows",
-    "holdfast.replay.verify.checkpoint_consumer_rows",
+    "holdfast.replay.verify.cluster_entries",
+    "holdfast.replay.verify.member_entries",
+    "holdfast.replay.verify.checkpoint",
 ]
 SQL = [
     "holdfast.replay.verify.sql.state",
     "holdfast.replay.verify.sql.consumer_state",
     "holdfast.replay.verify.sql.choices",
     "holdfast.replay.verify.sql.conversions",
+    "holdfast.replay.verify.sql.members",
+    "holdfast.replay.verify.sql.heads",
+    "holdfast.replay.verify.sql.cluster_state",
+    "holdfast.replay.verify.sql.requests",
+    "holdfast.replay.verify.sql.places",
 ]
+NOT_SQL = ["coordinator", "storage", "v1", "raft", "runtime", "replay.read", "replay.spark"]
 JUDGES = ["holdfast.chaos.checkers", "holdfast.chaos.evidence"]
 ACTORS = ["holdfast.chaos.collect", "holdfast.chaos.nemesis", "holdfast.chaos.workload"]
 RUN = ["holdfast.chaos.clock", "holdfast.chaos.cluster", "holdfast.chaos.runner", *ACTORS]
@@ -79,7 +86,7 @@ ROOMS = [
     Room(
         SQL,
         [],
-        ["holdfast"],
+        [*(f"holdfast.{name}" for name in NOT_SQL), *FOLDS],
         "it says the rules a second time, and shares nothing with the first",
     ),
     Room(
@@ -170,7 +177,9 @@ CLASSIC_STATES = {"PREPARING", "COMPLETING", "PreparingRebalance", "CompletingRe
 KNOW_THEM = [
     "holdfast.coordinator.classic",
     "holdfast.replay.verify.sql.state",  # says the rules a second time
-    "holdfast.replay.verify.checkpoint_rows",  # says to it what they have led to
+    "holdfast.replay.verify.sql.heads",  # the same
+    "holdfast.replay.verify.member_entries",  # says what that one says
+    "holdfast.replay.verify.checkpoint.rows",  # says to it what they have led to
     "holdfast.replay.analyse.beginnings",  # as the timelines beside it, which follow their events
     "holdfast.replay.generate.classic_clients",  # plays clients, who do next what a state asks for
     "holdfast.client._translate.call_arguments",  # the words of a filter; it has no server's code
@@ -200,8 +209,9 @@ KNOW_BODIES = [
     "holdfast.storage.codec",  # stores it, by the class that the type names
     "holdfast.replay.verify.group_fold",  # says what `sql.state` says, which knows the rules
     "holdfast.replay.verify.consumer_entries",  # says what `sql.consumer_state` says
-    "holdfast.replay.verify.checkpoint_rows",  # the same, of what lies before a log
-    "holdfast.replay.verify.checkpoint_consumer_rows",  # as this one
+    "holdfast.replay.verify.member_entries",  # says what `sql.members` and `sql.heads` say
+    "holdfast.replay.verify.checkpoint.rows",  # the same, of what lies before a log
+    "holdfast.replay.verify.checkpoint.consumer_rows",  # as this one
     "holdfast.replay.analyse.beginnings",  # as the timelines beside it, which know the events
 ]
 

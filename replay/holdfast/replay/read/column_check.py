@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from holdfast.coordinator.model.events import Record
 from holdfast.replay.read.log_rows import contradictions
-from holdfast.storage.segments.columns import LATER, SCHEMA
+from holdfast.storage.segments.columns import LATER, SCHEMA, WHOLE
 from holdfast.storage.segments.segments import column_readers, offsets_of
 
-_OFFSETS: Final = "offsets"
-"""The column of commits, which are most of the records; it is compared without making structs."""
+_OF_COMMITS: Final = frozenset({"offsets", "beside"})
+"""The columns of commits, which are most of the records; they are compared without structs."""
 _COMPARED: Final = tuple(name for name in SCHEMA.names if name not in {"payload", "chain"})
 
 
@@ -43,14 +43,14 @@ def _comparisons(batch: pa.RecordBatch, records: Sequence[Record]) -> Iterator[b
     for name in _COMPARED:
         if name in there:
             yield _is_alike(name, batch.column(name), told.get(name))
-        elif not (name in LATER and LATER.isdisjoint(there)):
+        elif not any(name in lacked and lacked.isdisjoint(there) for lacked in (LATER, WHOLE)):
             yield all(value is None for value in told.get(name, ()))
 
 
 def _is_alike(name: str, column: pa.Array, values: Sequence[Any] | None) -> bool:
     if values is None:
         return bool(column.null_count == len(column))
-    if name == _OFFSETS:
+    if name in _OF_COMMITS:
         return _are_alike_offsets(column, values)
     return bool(column.equals(pa.array(values, column.type)))
 
@@ -85,7 +85,7 @@ def _told_by_events(events: Sequence[Any]) -> dict[str, Sequence[Any]]:
     for numbers in by_class.values():
         for name, read in column_readers(events[numbers[0]]):
             column = columns.setdefault(name, [None] * len(events))
-            take = offsets_of if name == _OFFSETS else read
+            take = offsets_of if name in _OF_COMMITS else read
             for number in numbers:
                 column[number] = take(events[number])
     return dict(columns)

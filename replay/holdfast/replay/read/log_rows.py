@@ -17,7 +17,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.url_path import archive_path
 from holdfast.replay.read.urls import local_file
 from holdfast.storage.segments.checkpoint import NOTHING, SUFFIX, Checkpoint, read_checkpoint
-from holdfast.storage.segments.columns import LATER, LATER_OF_TARGETS
+from holdfast.storage.segments.columns import LATER, LATER_OF_TARGETS, WHOLE
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from holdfast.storage.segments.segments import bucket_file, bucket_of, typed_columns
 
@@ -214,6 +214,8 @@ def contradictions(row: LogRow, record: Record) -> list[str]:
     """
     said = {"idx": record.position.index, "ordinal": record.position.ordinal}
     said |= typed_columns(record)
+    if WHOLE.isdisjoint(row):
+        said = {name: value for name, value in said.items() if name not in WHOLE}
     if LATER.isdisjoint(row):
         said = _said_earlier(said)
     return [name for name, value in said.items() if row.get(name) != value]

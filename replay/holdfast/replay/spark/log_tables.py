@@ -19,6 +19,11 @@ from holdfast.replay.spark.tasks import Reader, run_readers
 from holdfast.storage.segments.columns import SCHEMA
 
 _PARTITIONS: Final = "array<struct<topic: string, partitions: array<int>>>"
+_PROTOCOLS: Final = "array<struct<name: string, metadata: binary, topics: array<string>>>"
+_ASSIGNORS: Final = (
+    "array<struct<name: string, minimum_version: int, maximum_version: int, reason: int, "
+    "version: int, metadata: binary>>"
+)
 
 SQL_SCHEMA: Final = (
     "idx bigint, ordinal int, grp string, grp_seq bigint, log_time_ms bigint, wall_time_ms bigint, "
@@ -34,7 +39,25 @@ SQL_SCHEMA: Final = (
     f"asked_back {_PARTITIONS}, freed {_PARTITIONS}, granted {_PARTITIONS}, waiting boolean, "
     "classic boolean, assignor string, late string, installed_by string, "
     "converted array<struct<member_id: string, topics: array<string>, "
-    f"partitions: {_PARTITIONS}>>"
+    f"partitions: {_PARTITIONS}>>, "
+    "name string, number bigint, "
+    "place struct<idx: bigint, ordinal: int, log_time_ms: bigint, digest: binary>, scope string, "
+    "settings array<struct<key: string, value: string>>, "
+    "sizes array<struct<name: string, num_partitions: int>>, "
+    "acls array<struct<principal: string, role: string, kind: string, name: string, "
+    "granted: boolean>>, "
+    "revocations array<struct<fingerprint: string, principal: string, expires_ms: bigint, "
+    "reason: string, revoked_ms: bigint>>, "
+    "request struct<request_id: string, digest: binary, answer: binary>, "
+    "beside array<struct<leader_epoch: int, metadata: string>>, "
+    "profile struct<client_id: string, client_host: string, rebalance_timeout_ms: int, "
+    f"session_timeout_ms: int, protocols: {_PROTOCOLS}, rack_id: string, "
+    f"server_assignor: string, client_assignors: {_ASSIGNORS}>, "
+    f"classic_profile struct<session_timeout_ms: int, protocols: {_PROTOCOLS}, "
+    "request_id: string>, "
+    "join_id string, predecessor_ms bigint, life string, beat bigint, session_timeout_ms int, "
+    "absence_ms int, protocol_type string, protocol_name string, leader string, "
+    "initial boolean, timeout_ms bigint, topics_digest binary"
 )
 """`segments.columns.SCHEMA` as Spark's SQL, so that no file is opened to infer it."""
 

@@ -24,6 +24,7 @@ from holdfast.replay.checkpoint.parts import Stop, part_rows
 from holdfast.replay.read.log_batches import Ordered, read_in_order
 from holdfast.replay.read.log_rows import (
     COUNT,
+    ENTRY,
     HEAD,
     RECORD,
     Beginning,
@@ -35,6 +36,7 @@ from holdfast.replay.read.log_rows import (
     contradictions,
 )
 from holdfast.replay.read.urls import folder_of
+from holdfast.replay.verify import cluster_entries
 from holdfast.replay.verify.anchor_marks import Mark, Restore, mark_row, restore_row
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import changes, weight
@@ -70,6 +72,9 @@ def fold_cluster(
     index = last if cut.last is None else cut.last.index
     log_time_ms = fold.log_time_ms if cut.meta_ms is None else cut.meta_ms
     yield from _records_of(fold.state, index, log_time_ms)
+    now = fold.state._replace(log_time_ms=fold.log_time_ms)
+    for entry in cluster_entries.entries_of(now):
+        yield ResultRow(ENTRY, "", *entry)
 
 
 def _records_of(state: State, index: int, log_time_ms: int) -> Iterator[ResultRow]:

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -35,7 +36,7 @@ from holdfast.replay.read.log_rows import (
     ResultRow,
     Source,
 )
-from holdfast.replay.verify import consumer_entries
+from holdfast.replay.verify import consumer_entries, member_entries
 from holdfast.replay.verify.anchor_marks import GroupMarks, Mark
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import GROUPS, group_contents, weight
@@ -120,10 +121,14 @@ def entries_of(group: Group[Any]) -> Iterator[ResultRow]:
     own = consumer_entries.entries_of if group.group_type == CONSUMER else _classic_entries
     for entry in own(group):
         yield ResultRow(ENTRY, name, *entry)
+    for entry in member_entries.entries_of(group):
+        yield ResultRow(ENTRY, name, *entry)
     for place, offset in group.offsets.items():
-        yield ResultRow(
-            ENTRY, name, "offset", f"{place.topic}/{place.partition}", str(offset.offset)
-        )
+        key = f"{place.topic}/{place.partition}"
+        yield ResultRow(ENTRY, name, "offset", key, str(offset.offset))
+        text = crc32(offset.metadata.encode())
+        beside = f"{offset.leader_epoch}:{offset.committed_ms}:{text}"
+        yield ResultRow(ENTRY, name, "commit", key, beside)
 
 
 def _classic_entries(group: Group[Any]) -> Iterator[tuple[str, str, str]]:

@@ -24,17 +24,27 @@ from holdfast.replay.progress import SILENT, Steps
 from holdfast.replay.read.anchor_files import NOTHING_TOLD, Told
 from holdfast.replay.read.log_rows import ENTRY_LAST, Cut
 from holdfast.replay.read.node_logs import NodeLog, buckets_of
+from holdfast.replay.read.urls import is_url
 from holdfast.replay.spark.failures import surroundings
 from holdfast.replay.spark.log_tables import SQL_SCHEMA, rows
 from holdfast.replay.spark.task_counts import watched
 from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.verify import acknowledged, anchors, compare, gaps
-from holdfast.replay.verify.checkpoint_rows import checkpoint_rows
+from holdfast.replay.verify.checkpoint.rows import checkpoint_rows
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import Folded, fold
 from holdfast.replay.verify.node_comparison import CONTENTS, FORMS, HASHES, NodeComparison
 from holdfast.replay.verify.spark_reader import SparkReader
-from holdfast.replay.verify.sql.entries import state_entries, untold_groups
+from holdfast.replay.verify.sql.entries import (
+    cluster_state,
+    comparable,
+    groups_in_part,
+    is_untold,
+    principals_begin,
+    state_entries,
+    untold_groups,
+    without_requests,
+)
 from holdfast.replay.verify.sql.state import living_rows
 from holdfast.storage.segments.columns import SCHEMA
 
@@ -102,8 +112,10 @@ class Verification:
                 f"a digest at index {expected.index} cannot be compared: the log of {log.node} "
                 f"begins at {log.begins}. Give one that was published later"
             )
-        table = rows(self._spark, log).persist()
-        known = self._known(log, table).persist()
+        table = rows(self._spark, log)
+        if is_url(log.segments[0].files[0]):
+            table = table.persist()  # else each part of the SQL would fetch all files again
+        known = self._known(log, table)
         self._check(GAPS, f"node {log.node}", lambda: _gap_findings(log, table, known))
         if witness_files:
             self._acknowledged(log, table, witness_files)
@@ -120,7 +132,6 @@ class Verification:
             return self._kept(log, folded, stands, expected)
         finally:
             folded.release()
-            known.unpersist()
             table.unpersist()
 
     def broken_off(self, why: str, error: Exception) -> Report:
@@ -134,21 +145,59 @@ class Verification:
         if not log.begins.cut:
             return table
         tasks: list[Task] = [partial(checkpoint_rows, each) for each in buckets_of(log).values()]
-        return run_tasks(self._spark, tasks, SQL_SCHEMA, SCHEMA).unionByName(table)
+        return run_tasks(self._spark, tasks, SQL_SCHEMA, SCHEMA).persist().unionByName(table)
 
     def _compare(self, log: NodeLog, table: DataFrame, folded: Folded) -> None:
         """Run layers two and three: compare the two implementations of the rules."""
         self._check(FOLD, f"node {log.node}", folded.findings)
         broken = {f.group for f in self._checks[-1].findings if f.kind in {"rules", "payload"}}
-        living = living_rows(table).persist()
+        living = living_rows(table)
         broken |= self._untold(living)
-        sql = state_entries(living)
+        evolved = folded.entries()
+        groups = state_entries(living, principals_begin(table))
+        groups, evolved = self._in_part(living, groups, evolved)
+        sql, evolved = self._with_cluster(table, groups, evolved, broken)
         self._check(
             SQL,
-            "members, instances, generations, epochs, grants, targets, choices, offsets",
-            lambda: compare.sql_against_fold(sql, folded.entries(), broken),
+            "counters, settings, topics, grants of access, requests; groups, members, offsets",
+            lambda: compare.sql_against_fold(sql, evolved, broken),
         )
-        living.unpersist()
+
+    def _in_part(
+        self, living: DataFrame, sql: DataFrame, evolved: DataFrame
+    ) -> tuple[DataFrame, DataFrame]:
+        """Leave out what cannot be compared of groups with records in older segments; note it."""
+        in_part = groups_in_part(living).persist()
+        count = in_part.count()
+        if not count:
+            return sql, evolved
+        self._notes.append(
+            f"{count} groups have records in older segments, whose columns do not tell what "
+            "members say of themselves; that is computed by evolve alone, not a second time by SQL"
+        )
+        return comparable(sql, in_part), comparable(evolved, in_part)
+
+    def _with_cluster(
+        self, table: DataFrame, sql: DataFrame, evolved: DataFrame, broken: set[str]
+    ) -> tuple[DataFrame, DataFrame]:
+        """Add what belongs to no group, as far as SQL can tell it; note what it cannot."""
+        if "" in broken:
+            return sql, evolved
+        if is_untold(table):
+            broken.add("")
+            self._notes.append(
+                "settings, topics, access and requests are computed by evolve alone, not a second "
+                "time by SQL: the columns of older segments do not tell them"
+            )
+            return sql, evolved
+        cluster = cluster_state(table)
+        if cluster.requests_left_out:
+            self._notes.append(
+                "the served requests are computed by evolve alone, not a second time by SQL: the "
+                "settings dedupe.window_ms or dedupe.requests_max have changed"
+            )
+            evolved = without_requests(evolved)
+        return sql.unionByName(cluster.entries), evolved
 
     def _untold(self, living: DataFrame) -> set[str]:
         """Find the groups of which columns tell too little, and note that they are left out."""

@@ -23,6 +23,7 @@ from holdfast.coordinator.model.events import Event, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.levels import SEALED_SUMS
 from holdfast.storage.codec.event_codec import append_chain
+from holdfast.storage.segments import columns_of_state
 from holdfast.storage.segments.archive_path import AnyPath, ArchivePath
 
 FORMAT_VERSION: Final = 2
@@ -270,6 +271,7 @@ def _learn_readers(event: Event) -> list[tuple[str, _Reader]]:
         for name, (attributes, read) in _EVENT_COLUMNS.items()
         if any(hasattr(event, attribute) for attribute in attributes)
     ]
+    found += columns_of_state.READERS.get(type(event), {}).items()
     _READERS[type(event)] = found
     return found
 
@@ -380,5 +382,6 @@ _EVENT_COLUMNS: Final[dict[str, tuple[tuple[str, ...], _Reader]]] = {
 }
 """Columns of events: by which attributes an event has one, and how its value is read."""
 
-_NO_EVENT: Final[dict[str, Any]] = dict.fromkeys(_EVENT_COLUMNS)
+_OF_STATE: Final = [name for each in columns_of_state.READERS.values() for name in each]
+_NO_EVENT: Final[dict[str, Any]] = dict.fromkeys((*_EVENT_COLUMNS, *_OF_STATE))
 _READERS: Final[dict[type, list[tuple[str, _Reader]]]] = {}

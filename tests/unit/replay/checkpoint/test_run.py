@@ -18,7 +18,7 @@ from holdfast.replay.checkpoint.run import CheckpointRun
 from holdfast.replay.findings import Report, WrongUse
 from holdfast.replay.read.log_rows import Bucket
 from holdfast.replay.read.node_logs import node_logs
-from holdfast.replay.verify.checkpoint_rows import checkpoint_rows
+from holdfast.replay.verify.checkpoint.rows import checkpoint_rows
 from holdfast.storage.segments.checkpoint import write_checkpoint
 from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import BUCKETS, bucket_file, segments_in

@@ -14,6 +14,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from holdfast.replay.verify.sql.places import entry
+
 _DEPARTURES = ("MembersLeft", "MembersRemoved", "MemberExpired")
 _STEPS = ("StaticMemberReplaced", "InstanceReleased", "MemberAdvanced")
 _OF_ONE = ("MemberSubscribed", "MemberExpired", *_STEPS)
@@ -233,7 +235,7 @@ def _holdings(present: DataFrame, seats: DataFrame) -> DataFrame:
     freed = (f.col("last.how") == "freed") | (asked & (stopped > f.col("last.at")))
     held = moved.where(~_true(freed))
     epoch = f.when(f.col("released") > f.col("given.at"), 0).otherwise(f.col("given.epoch"))
-    renewed = f.when(asked, f.col("last.renewed.idx")).otherwise(f.col("last_renewed.idx"))
+    renewed = f.when(asked, entry("last.renewed")).otherwise(entry("last_renewed"))
     return held.select(
         *_SEAT,
         "member_id",
@@ -253,7 +255,7 @@ def _moved(present: DataFrame) -> DataFrame:
         for how, nth in _LISTS
     ]
     each = f.expr(f"inline(concat({', '.join(lists)}))")
-    token = f.when(f.col("carried"), f.col("token")).otherwise(f.col("at.idx")).alias("token")
+    token = f.when(f.col("carried"), f.col("token")).otherwise(entry("at")).alias("token")
     topics = steps.select(*_SEAT, "at", "epoch", "renewed", token, each)
     pieces = topics.withColumn("topic", f.col("part.topic"))
     pieces = pieces.withColumn("partition", f.explode("part.partitions"))

@@ -15,6 +15,8 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from holdfast.replay.verify.sql.places import entry
+
 _CAME = ("MemberJoined", "StaticMemberReplaced", "MemberSubscribed")
 _FIRST, _SECOND, _THIRD = 1, 2, 3
 """The order of the rows that a conversion is told by."""
@@ -133,7 +135,7 @@ def _of_groups(conversions: DataFrame) -> DataFrame:
     names = f.when(to_consumer, f.expr("array('EpochRaised', 'TargetStored')")).otherwise(
         f.expr("array('GenerationStarted', 'AssignmentStored')")
     )
-    each = conversions.select("*", f.posexplode(names).alias("nth", "name"))
+    each = conversions.select("*", f.posexplode(names).alias("nth", "told_as"))
     targets = f.transform(
         "converted",
         lambda each: f.struct(
@@ -153,7 +155,7 @@ def _of_groups(conversions: DataFrame) -> DataFrame:
     return each.select(
         "grp",
         _placed(f.col("nth") + _SECOND),
-        f.col("name").alias("type"),
+        f.col("told_as").alias("type"),
         f.expr("true").alias("carried"),
         "generation",
         f.col("generation").alias("epoch"),
@@ -200,7 +202,7 @@ def _of_members(members: DataFrame) -> DataFrame:
 
 
 def _placed(nth: Column) -> Column:
-    return f.struct("at.idx", "at.ordinal", nth.cast("int").alias("nth")).alias("at")
+    return (f.col("at") + nth).alias("at")
 
 
 # --- tokens ---
@@ -221,7 +223,7 @@ def _tokens(rows: DataFrame, members: DataFrame, rules: Rules) -> DataFrame:
     )
     known = members.join(ends, ["grp", "phase", "seat"], "left")
     nothing = (f.col("group_type") != "consumer") & f.col("holds").isNull()
-    told = f.when(nothing, f.col("at.idx")).otherwise(f.col("granted"))
+    told = f.when(nothing, entry("at")).otherwise(f.col("granted"))
     in_order = Window.partitionBy("grp", "seat").orderBy("phase")
     token = f.last(told, ignorenulls=True).over(in_order).alias("token")
     return known.select("grp", "phase", "seat", token)

@@ -15,8 +15,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from holdfast.replay.verify.sql.places import entry, place
+
 _LEAVING = ("MembersLeft", "MembersRemoved")
 _THROWN_OUT = ("MemberExpired", "MemberRefused")
+_PLACES_MAX = 7
+"""So many partitions of one record have places of their own behind the record's; of two that are
+equal in a longer one, Spark takes the latter."""
 _PHASES = ("RebalanceStarted", "GenerationStarted", "AssignmentStored", "GroupEmptied")
 
 
@@ -28,8 +33,15 @@ def classic_entries(living: DataFrame) -> DataFrame:
     members = _members(living)
     told = grants(living).withColumn("granted", f.col("granted").cast("string"))
     value = f.concat_ws(":", "granted", "held").alias("value")
+    left = told.where("abandoned <> ''")
     parts = [
         _generations(living),
+        left.select(
+            "grp",
+            f.lit("abandoned").alias("kind"),
+            _key("member_id"),
+            f.col("abandoned").alias("value"),
+        ),
         members.select("grp", f.lit("member").alias("kind"), _key("member_id"), _owner()),
         _instances(members),
         told.select("grp", f.lit("grant").alias("kind"), _key("member_id"), value),
@@ -40,18 +52,16 @@ def classic_entries(living: DataFrame) -> DataFrame:
 def living_rows(rows: DataFrame) -> DataFrame:
     """Select the records of each group's present life: those after its last deletion.
 
-    Each is `at` a place, in which `nth` tells rows apart that `sql.conversions` makes of one
-    record; these have `carried`, and the `token` that a member brings from before.
+    Each is `at` a place (`sql.places`). Rows that `sql.conversions` makes of a record have
+    `carried`, and the `token` that a member brings from before.
     """
-    placed = rows.where("grp <> ''").withColumn(
-        "at", f.struct("idx", "ordinal", f.expr("0 as nth"))
-    )
+    placed = rows.where("grp <> ''").withColumn("at", place())
     placed = placed.withColumn("carried", f.expr("false")).withColumn(
         "token", f.expr("bigint(null)")
     )
     deleted = placed.where("type = 'GroupDeleted'").groupBy("grp").agg(f.max("at").alias("end"))
     joined = placed.join(f.broadcast(deleted), "grp", "left")
-    life = joined.where("end is null or at > end").where("type <> 'RequestRecorded'")
+    life = joined.where("end is null or at > end")
     return life.drop("end", "payload", "chain")
 
 
@@ -117,11 +127,13 @@ def grants(living: DataFrame) -> DataFrame:
     kept = counts & (f.col("wiped").isNull() | (f.col("wiped") < f.col("stored.at")))
     mine = f.filter("grants", lambda grant: grant["identity"] == f.col("identity"))
     held = f.when(kept, f.coalesce(f.get(mine, 0)["assignment"], f.lit(""))).otherwise("")
-    swapped = f.when(f.col("swapped") > f.col("joined"), f.col("swapped.idx"))
-    token = f.when(f.col("stored.carried"), f.col("token")).otherwise(f.col("stored.at.idx"))
+    swapped = f.when(f.col("swapped") > f.col("joined"), entry("swapped"))
+    token = f.when(f.col("stored.carried"), f.col("token")).otherwise(entry("stored.at"))
     granted = f.when(counts, f.greatest(token, swapped)).otherwise(0)
+    left = f.when(counts & ~kept, f.get(mine, 0)["assignment"])
     return known.select(
-        "grp", "identity", "member_id", granted.alias("granted"), held.alias("held")
+        *("grp", "identity", "member_id"),
+        *(granted.alias("granted"), held.alias("held"), left.alias("abandoned")),
     )
 
 
@@ -162,16 +174,31 @@ def _last_assignment(living: DataFrame) -> DataFrame:
 
 
 def offset_entries(living: DataFrame) -> DataFrame:
-    """Find the last offset of each partition, unless it was deleted afterwards."""
+    """Find the last offset of each partition, and what was kept beside it, unless it is deleted.
+
+    Most records are commits, so all that is aggregated here has a fixed size: Spark then keeps it
+    by hash and sorts nothing. So text that is kept beside an offset is told by its CRC-32.
+    """
     each = living.where("offsets is not null").select(
-        "grp", "at", f.posexplode("offsets").alias("nth", "offset")
+        "grp", "at", "log_time_ms", "beside", f.posexplode("offsets").alias("nth", "it")
     )
-    key = f.concat_ws("/", "offset.topic", f.col("offset.partition").cast("string"))
-    written = f.struct("at", "nth", f.col("offset.offset").alias("offset"))
-    last = each.groupBy("grp", key.alias("key")).agg(f.max(written).alias("last"))
-    value = f.col("last.offset").cast("string").alias("value")
-    kept = last.where("last.offset is not null")
-    return kept.select("grp", f.lit("offset").alias("kind"), "key", value)
+    told = f.get("beside", f.col("nth"))
+    flat = each.select(
+        *("grp", "it.topic", "it.partition", "it.offset", "log_time_ms"),
+        (f.col("at") + f.least("nth", f.lit(_PLACES_MAX))).alias("at"),
+        told["leader_epoch"].alias("epoch"),
+        f.crc32(f.encode(told["metadata"], "UTF-8")).alias("text"),
+    )
+    values = ("offset", "epoch", "log_time_ms", "text")
+    last = flat.groupBy("grp", "topic", "partition").agg(
+        *(f.max_by(name, "at").alias(name) for name in values)
+    )
+    beside = f.concat_ws(":", "epoch", "log_time_ms", "text")
+    entries = (("offset", f.col("offset").cast("string")), ("commit", beside))
+    structs = [f.struct(f.lit(kind).alias("kind"), it.alias("value")) for kind, it in entries]
+    key = f.concat_ws("/", "topic", "partition").alias("key")
+    kept = last.where("offset is not null").select("grp", key, f.inline(f.array(*structs)))
+    return kept.select("grp", "kind", "key", "value")
 
 
 def _identity() -> Column:

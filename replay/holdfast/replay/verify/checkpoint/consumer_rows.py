@@ -1,4 +1,4 @@
-"""Tell a group of the heartbeat protocol as rows of a log: a part of `checkpoint_rows`.
+"""Tell a group of the heartbeat protocol as rows of a log: a part of `checkpoint.rows`.
 
 A member is told as having joined before everything, and as having made its steps since: one for
 each grant that it still has, and two that lead to its epoch. What it was asked to give up, it was
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 from holdfast.coordinator.consumer.state import (
+    NEVER,
     Asked,
     ConsumerBody,
     ConsumerGroup,
@@ -20,6 +21,7 @@ from holdfast.coordinator.consumer.state import (
 )
 from holdfast.coordinator.model.consumer_events import MemberTarget
 from holdfast.coordinator.model.ids import Position, TopicPartitions
+from holdfast.storage.segments.columns_of_state import said, said_classic
 
 Told: TypeAlias = tuple[Position, dict[str, Any]]
 """Where a row lies, and the columns that its event has."""
@@ -31,34 +33,38 @@ then two steps."""
 _ASKED_BACK: Final = -3
 _BEFORE: Final = -2
 _NOW: Final = -1
-_LATE: Final = -(1 << 30)
+_LATE: Final = -(1 << 19)
 """And before these, one by one, who was late, and then the target."""
 
 
 def consumer_rows(group: ConsumerGroup, last: Position) -> Iterator[Told]:
     """Yield what led to a group, without its offsets; no row lies behind `last`."""
     body, now = group.body, Position(last.index, _NOW)
-    yield FIRST, {"type": "GroupCreated", "group_type": group.group_type}
-    yield now, {"type": "EpochRaised", "epoch": group.generation}
+    raised = {"type": "EpochRaised", "epoch": group.generation}
+    yield now, {**raised, "topics_digest": body.digest}
     for member in body.members.values():
         yield FIRST, _joined(member)
         yield from _steps(member, last)
     yield Position(last.index, _LATE + len(body.late)), _stored(body)
+    looked = {"number": body.regexes_index, "log_time_ms": body.regexes_ms}
     for found in body.regexes.values():
         told = {"regex": found.regex, "topics": list(found.topics)}
-        yield now, {"type": "RegexResolved", **told}
-    yield from _choices(body, last)
+        yield now, {"type": "RegexResolved", **told, **looked}
+    if not body.regexes and body.regexes_ms != NEVER:
+        yield Position(last.index, _BEFORE), {"type": "RegexResolved", **looked}  # of none that is
+    yield from _choices(body, last, looked)
 
 
 def _stored(body: ConsumerBody) -> dict[str, Any]:
     """Tell of the target; whose assignor made it is not known, but that is none of the late."""
     targets = [_target(each) for each in body.targets.values()]
     told = {"type": "TargetStored", "epoch": body.assignment_epoch, "targets": targets}
+    told["log_time_ms"] = body.target_ms
     by = "".join(("anybody", *body.late)) if body.client_assignor else ""
     return {**told, "assignor": body.client_assignor, "installed_by": by}
 
 
-def _choices(body: ConsumerBody, last: Position) -> Iterator[Told]:
+def _choices(body: ConsumerBody, last: Position, looked: dict[str, Any]) -> Iterator[Told]:
     """Tell who was late, in order, and who is to compute, which may be overtaken (KIP-848)."""
     for nth, member_id in enumerate(body.late):
         yield Position(last.index, _LATE + nth), _requested(Asked("", 0, ""), member_id)
@@ -66,7 +72,7 @@ def _choices(body: ConsumerBody, last: Position) -> Iterator[Told]:
         return
     yield Position(last.index, _NOW - body.asked.overtaken), _requested(body.asked, "")
     if body.asked.overtaken:
-        yield Position(last.index, _NOW), {"type": "RegexResolved"}  # of no expression
+        yield Position(last.index, _NOW), {"type": "RegexResolved", **looked}  # of none
 
 
 def _requested(asked: Asked, late: str) -> dict[str, Any]:
@@ -84,6 +90,14 @@ def _joined(member: Member) -> dict[str, Any]:
         "topics": list(profile.topics),
         "regex": profile.regex,
         "classic": member.classic is not None,
+        "profile": said(profile),
+        "classic_profile": said_classic(member.classic),
+        "life": member.life,
+        "beat": member.beat,
+        "session_timeout_ms": member.session_timeout_ms,
+        "number": member.joined_seq,
+        "log_time_ms": member.since_ms,
+        "principal": member.principal,
     }
 
 
@@ -111,7 +125,8 @@ def _steps(member: Member, last: Position) -> Iterator[Told]:
 
 def _last_step(member: Member) -> dict[str, Any]:
     if member.released:
-        return {"type": "InstanceReleased", "member_id": member.member_id}
+        names = {"type": "InstanceReleased", "member_id": member.member_id}
+        return {**names, "absence_ms": member.absence_ms}
     return _step(member, member.epoch) | {"waiting": member.waiting}
 
 

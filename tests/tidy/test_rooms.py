@@ -51,6 +51,8 @@ SPARK = [
     "holdfast.replay.app",
     "holdfast.replay.spark",
     "holdfast.replay.analyse.queries",
+    "holdfast.replay.stream.source",
+    "holdfast.replay.stream.tail",
 ]
 FOLDS = [
     "holdfast.replay.verify.group_fold",
@@ -83,6 +85,12 @@ ROOMS = [
         "reading, following a group and showing a report need no Spark",
     ),
     Room(FOLDS, [], ["pyspark", "py4j", *SPARK], "it runs in Spark's workers, without Spark"),
+    Room(
+        ["holdfast.replay.stream.source"],
+        [],
+        [f"holdfast.replay.stream.{name}" for name in ("output", "watch", "watch_state", "tail")],
+        "what a stream reads does not depend on what becomes of it",
+    ),
     Room(
         SQL,
         [],

@@ -2,8 +2,9 @@
 
 Imports `storage` and `coordinator`, never `raft` or `server`: a log must be provable without the
 code that wrote it. `app` has the entry points; `read` finds the logs, `spark` has the session and
-the workers' tasks; `verify` proves, `analyse` says what happened, `report` shows it. `generate`
-makes logs of clusters that never ran, and alone needs no Spark.
+the workers' tasks; `verify` proves, `analyse` says what happened, `report` shows it; `stream`
+follows a log while it grows. `generate` makes logs of clusters that never ran, and alone needs no
+Spark.
 """
 
 from importlib.util import find_spec

@@ -9,25 +9,27 @@ nodes; faults *in* a log are reported, never raised.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.state import State
 from holdfast.replay.analyse.analysis import Frozen, Mark
+from holdfast.replay.analyse.owner import Owned, owner_of
 from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.analyse.why import Explained, rebalance_to
 from holdfast.replay.checkpoint.folder import opened as opened_folder
 from holdfast.replay.checkpoint.run import CheckpointRun
 from holdfast.replay.findings import CannotCheck, Check, Report, WrongUse
+from holdfast.replay.lineage import lineage
 from holdfast.replay.progress import line
 from holdfast.replay.read.anchor_files import Anchor, Told, read_anchors, refuse_others
 from holdfast.replay.read.independence import check_independent
 from holdfast.replay.read.log_rows import Cut
-from holdfast.replay.read.node_logs import NodeLog, node_logs
+from holdfast.replay.read.node_logs import NodeLog, node_log, node_logs
 from holdfast.replay.read.own_states import own_states
 from holdfast.replay.read.places import refuse_outside
 from holdfast.replay.read.url_path import Folder, archive_path
@@ -40,6 +42,8 @@ from holdfast.replay.spark.package import Packed, package
 from holdfast.replay.spark.session import opened, session
 from holdfast.replay.spark.task_counts import watched
 from holdfast.replay.spark.tasks import run_here
+from holdfast.replay.stream.tail import BATCH_ROWS_MAX, EVERY_S, Batch, follow
+from holdfast.replay.stream.watch import Limits
 from holdfast.replay.verify.acknowledged import check_witnesses
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold
@@ -51,24 +55,29 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Anchor",
+    "Batch",
     "CannotCheck",
     "Cut",
     "Difference",
     "Expected",
     "Explained",
     "Frozen",
+    "Limits",
     "Mark",
     "NoJava",
+    "Owned",
     "Packed",
     "Report",
     "SparkOptions",
     "WrongUse",
     "difference",
+    "owner",
     "package",
     "plain_state",
     "report",
     "session",
     "state",
+    "tail",
     "verify",
     "why",
 ]
@@ -86,7 +95,7 @@ HERE_RECORDS_MAX: Final = 30_000
 """Up to so many, no worker is started: it would take longer than the work."""
 
 
-def verify(
+def verify(  # noqa: PLR0913 - all but the first by name, and none is needed
     node_dirs: Sequence[Folder | str],
     *,
     expected_digest: Expected | None = None,
@@ -94,6 +103,7 @@ def verify(
     anchors: Sequence[Path | Anchor] = (),
     checkpoint: Path | None = None,
     full: bool = False,
+    lineage_file: Path | None = None,
     spark: SparkSession | SparkOptions | None = None,
     progress: TextIO | None = None,
 ) -> Report:
@@ -105,30 +115,33 @@ def verify(
     their logs earlier, or files of it; the state in the directory of a stopped node is compared
     without being asked for. `checkpoint`: a folder in which a run that finds nothing leaves what it
     has verified, so that the next one reads only what is new; with `full` it reads all, and leaves
-    a new one. `progress`: a terminal, for one line that says how far it has come. Raises ValueError
-    for an anchor of another cluster, or a file that holds none, and for a checkpoint of other logs.
+    a new one. `progress`: a terminal, for one line that says how far it has come. `lineage_file`
+    gets run events in the form of OpenLineage. Raises ValueError for an anchor of another cluster,
+    or a file that holds none, and for a checkpoint of other logs.
     """
     folders = [archive_path(each) for each in node_dirs]
     logs = node_logs(folders)
     check_independent(folders, logs)
     check_witnesses(witness)
     told = _told(logs, folders, anchors)
-    if not any(log.segments for log in logs):
-        return Report((nothing_sealed(logs),), notes=(EXPORT,))
     with ExitStack() as held:
+        ended = held.enter_context(lineage(lineage_file, logs, node_dirs))
+        if not any(log.segments for log in logs):
+            return ended(Report((nothing_sealed(logs),), notes=(EXPORT,)))
         run = None
         if checkpoint is not None:
             run = CheckpointRun(held.enter_context(opened_folder(checkpoint)), logs, full=full)
             logs = run.logs
             if run.is_all and not (expected_digest or witness or told.anchors or told.findings):
-                return replace(run.unchanged(), notes=(*run.notes, *told.notes))
+                return ended(replace(run.unchanged(), notes=(*run.notes, *told.notes)))
         try:
             with line(progress, SHARES) as steps:
                 steps.step(STARTS)
                 with _session(spark, logs) as running:
-                    return verify_logs(running, logs, expected_digest, witness, told, run, steps)
+                    made = verify_logs(running, logs, expected_digest, witness, told, run, steps)
+                    return ended(made)
         except (CannotCheck, NoJava) as error:
-            return _unfinished(logs, run, error)
+            return ended(_unfinished(logs, run, error))
 
 
 def _unfinished(
@@ -193,6 +206,55 @@ def why(node_dirs: Sequence[Folder | str], group: str, generation: int) -> Expla
     Read from the longest log of those given, without Spark. Raises ValueError if it does not tell.
     """
     return rebalance_to(_longest(_logs(node_dirs)), group, generation)
+
+
+def owner(
+    node_dirs: Sequence[Folder | str],
+    topic: str,
+    partition: int,
+    at: Cut | None = None,
+    *,
+    group: str | None = None,
+) -> Owned:
+    """Return who owned a partition at a place of the log, or at its end, and since when.
+
+    `group` is needed if several groups own the partition there. Read from the longest log of those
+    given, without Spark. Raises ValueError as `state` does, and if the log does not tell.
+    """
+    cut = at or Cut()
+    log = _longest(_reaching(_logs(node_dirs), cut))
+    refuse_outside(log, cut)
+    return owner_of(log, TopicPartition(topic, partition), cut, group)
+
+
+def tail(
+    node_dir: Path,
+    out: Path,
+    *,
+    limits: Limits | None = None,
+    once: bool = False,
+    every_s: float = EVERY_S,
+    rows_max: int = BATCH_ROWS_MAX,
+    told: Callable[[Batch], None] = lambda _: None,
+    spark: SparkSession | SparkOptions | None = None,
+) -> None:
+    """Follow the sealed segments of a node: each record once to Parquet, and alerts beside it.
+
+    Ends when interrupted; `once`: when all that is sealed now is done. `told` hears of each batch.
+    A call that was killed is made again with the same `out`. Raises ValueError if the log cannot be
+    followed any further, with the reason; WrongUse for an `out` that is not that of a tail.
+    """
+    with _session(spark, [node_log(node_dir)]) as running:
+        follow(
+            running,
+            node_dir,
+            out,
+            limits=limits or Limits(),
+            once=once,
+            every_s=every_s,
+            rows_max=rows_max,
+            told=told,
+        )
 
 
 def report(

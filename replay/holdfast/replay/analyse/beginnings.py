@@ -34,7 +34,8 @@ def owned_by(group: Group[Any], begun_ms: int) -> OwnershipTimeline:
 
 def _stepwise(group: ConsumerGroup, begun_ms: int) -> StepwiseTimeline:
     ledger = Ledger(group.group_id)
-    timeline = StepwiseTimeline(ledger, owners=_owners(group))
+    speaking = {m.member_id for m in group.body.members.values() if m.classic is not None}
+    timeline = StepwiseTimeline(ledger, owners=_owners(group), classic=speaking)
     timeline.predecessors_until_ms = group.body.predecessors_until_ms
     for member in group.body.members.values():
         member_id, name = member.member_id, timeline.owners[member.member_id]

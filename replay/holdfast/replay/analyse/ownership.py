@@ -68,7 +68,8 @@ class OwnershipTimeline:
         if self.stepwise:
             self.owners, self.consumer, self.stable = self.stepwise.owners, True, False
         other = group_type == CONSUMER
-        self.stepwise = StepwiseTimeline(self.ledger, self.owners) if other else None
+        made = StepwiseTimeline(self.ledger, self.owners, classic=set(self.owners))
+        self.stepwise = made if other else None
 
     def _step(self, record: Record) -> Iterator[Interval]:
         match record.event:

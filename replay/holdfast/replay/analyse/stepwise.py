@@ -37,6 +37,8 @@ class StepwiseTimeline:
     """What members were asked to give up, and still own."""
     kept: dict[MemberId, dict[TopicPartition, int]] = field(default_factory=dict)
     """What members had when they released their instance, with its tokens."""
+    classic: set[MemberId] = field(default_factory=set)
+    """Members that speak the classic protocol: each has one token for all that it owns (S13)."""
     predecessors_until_ms: int = 0
     """Until when a member that an operator removed may still act (S12)."""
 
@@ -46,6 +48,7 @@ class StepwiseTimeline:
         match record.event:
             case MemberSubscribed() as event:
                 self.owners[event.member_id] = event.instance_id or event.member_id
+                self._speaks(event, record.position.index)
             case EpochRaised(predecessor_ms=length_ms) if length_ms:
                 self.predecessors_until_ms = max(self.predecessors_until_ms, now_ms + length_ms)
             case MemberAdvanced() as event:
@@ -61,6 +64,22 @@ class StepwiseTimeline:
             case event:
                 yield from self._gone(departures(event), now_ms)
 
+    def _speaks(self, event: MemberSubscribed, index: int) -> None:
+        """Note which protocol a member speaks; one that goes over has all granted anew."""
+        if event.classic is None:
+            self.classic.discard(event.member_id)
+        elif event.member_id not in self.classic:
+            self.classic.add(event.member_id)
+            self._grant_anew(event.member_id, index)
+
+    def _grant_anew(self, member_id: MemberId, index: int) -> None:
+        """Give one token to all that a member owns and was not asked for; since when, stays."""
+        for place in self._staying(member_id):
+            key = place, member_id
+            self.ledger.held[key] = self.ledger.held[key]._replace(token=index)
+        if member_id in self.kept:
+            self.kept[member_id] = dict.fromkeys(self.kept[member_id], index)
+
     def _advanced(self, event: MemberAdvanced, record: Record) -> Iterator[Interval]:
         member_id, now_ms = event.member_id, record.log_time_ms
         self._hold(member_id, self.kept.pop(member_id, {}), now_ms, 0)  # K-N7: it is back itself
@@ -70,6 +89,8 @@ class StepwiseTimeline:
         self.asked[member_id] = asked | _places(event.asked_back)
         tokens = dict.fromkeys(_places(event.granted), record.position.index)
         self._hold(member_id, tokens, now_ms, max(0, self.predecessors_until_ms - now_ms))
+        if event.granted and member_id in self.classic:
+            self._grant_anew(member_id, record.position.index)
 
     def _replaced(self, event: StaticMemberReplaced, record: Record) -> Iterator[Interval]:
         old, new = event.old_member_id, event.new_member_id
@@ -80,6 +101,9 @@ class StepwiseTimeline:
         self._forget(old)
         self.owners[new] = event.instance_id
         self._hold(new, tokens, record.log_time_ms, event.predecessor_ms)
+        if event.profile.protocols:  # K-Q7
+            self.classic.add(new)
+            self._grant_anew(new, record.position.index)
 
     def _gone(self, gone: Departures, now_ms: int) -> Iterator[Interval]:
         yield from self.ledger.end(gone.member_ids, gone.how, now_ms)
@@ -88,6 +112,7 @@ class StepwiseTimeline:
 
     def _forget(self, member_id: MemberId) -> None:
         self.owners.pop(member_id, None)
+        self.classic.discard(member_id)
         self.asked.pop(member_id, None)
         self.kept.pop(member_id, None)
 

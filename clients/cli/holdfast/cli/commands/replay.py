@@ -8,32 +8,29 @@ from __future__ import annotations
 
 import functools
 import sys
-from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
-from holdfast.cli.ending import FAILED, UNCHECKED, fail, print_json
+from holdfast.cli.ending import UNCHECKED, fail, print_json
 from holdfast.cli.entry import INTERRUPTED
 from holdfast.cli.names import group_name
-from holdfast.cli.options import INT32_MAX, INT64_MAX, as_json
-from holdfast.cli.render import epochs, explain
+from holdfast.cli.options import INT32_MAX, as_json
+from holdfast.cli.places import partition_of, place_at
+from holdfast.cli.render import epochs, explain, past_owners
 from holdfast.cli.render.past_rebalances import as_message
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say, say_lines
 from holdfast.cli.render.times import now
 from holdfast.cli.render.verification import reported
+from holdfast.cli.replay_app import run
 from holdfast.coordinator.model.text import readable_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.coordinator.model.ids import Position
-
-USAGE: Final = 2
-"""Exit code for a missing extra, as for wrong usage."""
 
 
 class _NodeDir(click.Path):
@@ -123,14 +120,20 @@ def replay() -> None:
     help="Check only what is new since the last run with this folder, and leave it for the next.",
 )
 @click.option("--full", is_flag=True, help="Believe no checkpoint: read everything again.")
+@click.option(
+    "--lineage",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file that gets run events in the form of OpenLineage.",
+)
 @shows_progress
 @on_spark
 @as_json
-def verify(
+def verify(  # noqa: PLR0913 - one for each option
     folders: tuple[Path | str, ...],
     witness: tuple[Path, ...],
     anchors: tuple[Path, ...],
     checkpoint: Path | None,
+    lineage: Path | None,
     spark: dict[str, Any],
     *,
     full: bool,
@@ -146,9 +149,10 @@ def verify(
     if full and checkpoint is None:
         raise click.UsageError("--full needs --checkpoint DIR: without it everything is read")
     given = {"witness": witness, "anchors": anchors, "checkpoint": checkpoint, "full": full}
+    given |= {"lineage_file": lineage}
     shown = _terminal(progress, as_json)
     try:
-        report = _run(
+        report = run(
             lambda app: app.verify(
                 folders, **given, spark=app.SparkOptions.given(**spark), progress=shown
             ),
@@ -176,7 +180,7 @@ def report(
 ) -> None:
     """Write ownership.png, report.html and report.txt: who owned what, and what changed."""
     shown = _terminal(progress)
-    written = _run(
+    written = run(
         lambda app: app.report(folders, out, spark=app.SparkOptions.given(**spark), progress=shown)
     )
     say_lines(written.text.read_text().split("\n"))
@@ -211,7 +215,7 @@ def state(
         raise click.UsageError("--at and --log-time-ms both say when. Give one of them")
     place, time_ms = _place(at, "--at") if at is not None else (None, log_time_ms)
     when = {"at": place, "log_time_ms": time_ms}
-    found = _run(
+    found = run(
         lambda app: app.plain_state(
             app.state(folders, **when, spark=app.SparkOptions.given(**spark)), group
         )
@@ -240,7 +244,7 @@ def diff(
     TIME is log time in UTC, as in 2026-01-31T08:15:00.250Z.
     """
     one, two = _place(before, "--from"), _place(after, "--to")
-    found = _run(
+    found = run(
         lambda app: app.difference(
             folders,
             app.Cut(*one),
@@ -260,20 +264,41 @@ def diff(
 
 @replay.command()
 @node_dirs
-@click.option("--group", required=True, callback=group_name, help="The group.")
-@click.option(
-    "--generation",
-    required=True,
-    type=click.IntRange(1, INT32_MAX),
-    help="Its generation, or epoch.",
-)
+@click.option("--group", callback=group_name, help="The group.")
+@click.option("--generation", type=click.IntRange(1, INT32_MAX), help="Its generation, or epoch.")
+@click.option("--partition", metavar="TOPIC/PARTITION", help="Who owned this one?")
+@click.option("--at", metavar="INDEX[.ORDINAL]|TIME", help="After this; default: the last record.")
 @as_json
-def why(folders: tuple[Path | str, ...], group: str, generation: int, *, as_json: bool) -> None:
-    """Tell why a group had a generation, or an epoch: the cause, who caused it, what moved.
+def why(
+    folders: tuple[Path | str, ...],
+    group: str | None,
+    generation: int | None,
+    partition: str | None,
+    at: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Tell why a group had a generation, or an epoch; or who owned a partition, and since when.
 
-    As `holdfast group explain` does for the last ones, of the whole log. Needs no Java.
+    With --group and --generation: the cause, who caused it, what moved, as `holdfast group explain`
+    does for the last ones. With --partition: its owner at a place of the log, with the token and
+    the event that granted it, and who was before; --group is needed if several groups had it.
+    TIME is log time in UTC, as in 2026-01-31T08:15:00.250Z. Needs no Java.
     """
-    found = _run(lambda app: app.why(folders, group, generation))
+    if partition is not None and generation is None:
+        _tell_owner(folders, partition_of(partition), at, group, as_json=as_json)
+    elif partition is None and at is None and group is not None and generation is not None:
+        _tell_rebalance(folders, group, generation, as_json=as_json)
+    else:
+        raise click.UsageError(
+            "give either --group and --generation, or --partition, with --at and --group if wanted"
+        )
+
+
+def _tell_rebalance(
+    folders: tuple[Path | str, ...], group: str, generation: int, *, as_json: bool
+) -> None:
+    found = run(lambda app: app.why(folders, group, generation))
     told = as_message(found.rebalance)
     present = now(told.log_time_ms)
     if as_json:
@@ -282,6 +307,62 @@ def why(folders: tuple[Path | str, ...], group: str, generation: int, *, as_json
         say_lines(epochs.lines(told, found.newest, present))
     else:
         say_lines(explain.lines(told, present))
+
+
+def _tell_owner(
+    folders: tuple[Path | str, ...],
+    partition: tuple[str, int],
+    at: str | None,
+    group: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    place = _place(at, "--at") if at is not None else (None, None)
+    found = run(lambda app: app.owner(folders, *partition, app.Cut(*place), group=group))
+    if as_json:
+        print_json(past_owners.plain(found))
+    else:
+        say_lines(past_owners.lines(found))
+
+
+@replay.command()
+@click.option("--node-dir", "folder", required=True, type=_folder, help="A node's node.data_dir.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for it.")
+@click.option("--once", is_flag=True, help="End when all that is sealed now is done.")
+@click.option(
+    "--ownerless", type=click.FloatRange(0), default=60, show_default=True, help="Seconds."
+)
+@click.option("--restless", type=click.IntRange(1), default=3, show_default=True, help="Turns.")
+@click.option("--storm", type=click.IntRange(1), default=10, show_default=True, help="Rebalances.")
+@on_spark
+def tail(
+    folder: Path,
+    out: Path,
+    ownerless: float,
+    restless: int,
+    storm: int,
+    spark: dict[str, Any],
+    *,
+    once: bool,
+) -> None:
+    """Follow a node's sealed segments: OUT/events gets each record once, OUT/alerts what is wrong.
+
+    Alerts: a partition without owner for longer; an instance with so many turns, or a group with
+    so many rebalances, within ten minutes. After a crash, start it again.
+    """
+    run(
+        lambda app: app.tail(
+            folder,
+            out,
+            limits=app.Limits(round(ownerless * 1000), restless, storm),
+            once=once,
+            told=lambda done: say(
+                f"batch {done.number}: {done.events} events up to {done.last[0]}.{done.last[1]}, "
+                f"{done.alerts} alerts"
+            ),
+            spark=app.SparkOptions.given(**spark),
+        )
+    )
 
 
 @replay.command()
@@ -341,7 +422,7 @@ def package(to: Path, *, as_json: bool) -> None:
     Writes holdfast.zip, our packages, and holdfast_replay.py, a program for spark-submit. Needs no
     Java.
     """
-    made = _run(lambda app: app.package(to))
+    made = run(lambda app: app.package(to))
     if as_json:
         told = {key: each for key, each in made._asdict().items() if key not in _PATHS}
         print_json({"packages": str(made.packages), "script": str(made.script), **told})
@@ -353,46 +434,8 @@ def package(to: Path, *, as_json: bool) -> None:
     say_lines([f"    {made.submit}", f"    {made.direct}"])
 
 
-def _run(use: Callable[[Any], Any], unable: int = FAILED) -> Any:  # noqa: ANN401 - holdfast.replay.app, unknown here
-    """Use `holdfast.replay.app`; ends the command with one sentence if that is impossible.
-
-    `unable`: the exit code if a file could not be read or written.
-    """
-    try:
-        app = import_module("holdfast.replay.app")
-    except ModuleNotFoundError:
-        raise  # a package of the extra: `holdfast.cli.entry` knows the sentence
-    except ImportError as error:
-        fail(str(error), USAGE)
-    try:
-        return use(app)
-    except (app.WrongUse, FileNotFoundError) as error:
-        fail(str(error), USAGE)
-    except (app.CannotCheck, app.NoJava) as error:
-        fail(str(error), UNCHECKED)
-    except OSError as error:
-        fail(str(error), unable)
-    except ValueError as error:
-        fail(str(error))
-
-
 def _place(text: str, option: str) -> tuple[Position | None, int | None]:
-    """Read a position or a log time; the other one is None."""
     from holdfast.coordinator.model.ids import Position  # noqa: PLC0415 - for this command alone
 
-    index, dot, ordinal = text.partition(".")
-    if index.isdecimal() and (ordinal.isdecimal() or not dot):
-        # Without an ordinal: after the whole entry.
-        place = int(index), int(ordinal) if ordinal else (1 << 31) - 1
-        if place[0] <= INT64_MAX and place[1] <= INT32_MAX:
-            return Position(*place), None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is no place: write INDEX, INDEX.ORDINAL, or a time as 2026-01-31T08:15:00Z",
-            param_hint=f"'{option}'",
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return None, round(moment.timestamp() * 1000)
+    place, log_time_ms = place_at(text, option)
+    return (Position(*place) if place else None), log_time_ms

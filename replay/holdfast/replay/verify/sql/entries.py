@@ -116,7 +116,11 @@ def state_entries(living: DataFrame, kept_from: DataFrame) -> DataFrame:
     `kept_from`: from where on principals are kept (`level_begins`). Most records are commits: these
     are read once, with few columns; all others are kept, since they are read several times.
     """
-    told = living.where(~f.col("type").isin(*_OF_OFFSETS, "RequestRecorded")).drop("payload", "chain").localCheckpoint()
+    told = (
+        living.where(~f.col("type").isin(*_OF_OFFSETS, "RequestRecorded"))
+        .drop("payload", "chain")
+        .localCheckpoint()
+    )
     of_the_other_type = told.where("group_type = 'consumer'").select("grp").distinct()
     is_classic = of_the_other_type.isEmpty()  # as most logs are: half of the work is saved
     own = state.classic_entries(told) if is_classic else _of_both_types(told)

@@ -5,10 +5,7 @@ Knows the fields of replay's values, not their classes: Spark comes with an extr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from holdfast.coordinator.model.ids import Position
+from typing import Any
 
 
 def reported(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Report, unknown here
@@ -31,7 +28,7 @@ def reported(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Report, u
     }
 
 
-def _place_of(place: Position | None) -> dict[str, int] | None:
+def _place_of(place: Any) -> dict[str, int] | None:  # noqa: ANN401 - a Position, or None
     return place and {"index": place.index, "ordinal": place.ordinal}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
 
     monkeypatch.setattr(app, "state", at_place)
     monkeypatch.setattr(app, "opened", _no_session)
+    monkeypatch.setattr(app, "running_here", lambda _: nullcontext())
     return lambda *given: CliRunner().invoke(main, ["replay", *given, "--node-dir", folder])
 
 

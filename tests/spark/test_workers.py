@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.replay.findings import CannotCheck
-from holdfast.replay.spark.tasks import run_here, run_tasks
+from holdfast.replay.spark.tasks import run_tasks, running_here
 
 ROWS = ("pid bigint", pa.schema([("pid", pa.int64())]))
 
@@ -30,20 +30,17 @@ def _nothing() -> Iterator[tuple[object, ...]]:
 
 def test_tasks_run_in_workers_unless_a_session_is_told_otherwise(spark: SparkSession) -> None:
     """A verification of few records starts none."""
-    few = spark.newSession()
-    run_here(few)
+    with running_here(spark):
+        both = run_tasks(spark, [_pid, _nothing], *ROWS).collect()
+        assert [row.pid for row in both] == [os.getpid()]
+        assert run_tasks(spark, [_nothing], *ROWS).collect() == []
 
-    assert [row.pid for row in run_tasks(few, [_pid, _nothing], *ROWS).collect()] == [os.getpid()]
-    assert run_tasks(few, [_nothing], *ROWS).collect() == []
     assert [row.pid for row in run_tasks(spark, [_pid], *ROWS).collect()] != [os.getpid()]
 
 
 def test_a_task_that_fails_here_says_nothing_of_the_log(spark: SparkSession) -> None:
-    few = spark.newSession()
-    run_here(few)
-
-    with pytest.raises(CannotCheck):
-        run_tasks(few, [_failing], *ROWS)
+    with running_here(spark), pytest.raises(CannotCheck):
+        run_tasks(spark, [_failing], *ROWS)
 
 
 def test_a_worker_imports_nothing_from_the_working_directory(spark: SparkSession) -> None:

@@ -41,7 +41,7 @@ from holdfast.replay.spark.options import SparkOptions
 from holdfast.replay.spark.package import Packed, package
 from holdfast.replay.spark.session import opened, session
 from holdfast.replay.spark.task_counts import watched
-from holdfast.replay.spark.tasks import run_here
+from holdfast.replay.spark.tasks import running_here
 from holdfast.replay.stream.tail import BATCH_ROWS_MAX, EVERY_S, Batch, follow
 from holdfast.replay.stream.watch import Limits
 from holdfast.replay.verify.acknowledged import check_witnesses
@@ -316,7 +316,7 @@ def _session(
                 options = spark or SparkOptions()
                 spark = started.enter_context(opened(options, quick=_is_small(logs)))
                 if options.is_one_jvm and _stored(logs) <= HERE_RECORDS_MAX:
-                    run_here(spark)
+                    started.enter_context(running_here(spark))
         with surroundings(SPARK_FAILURES):
             yield spark
 

@@ -18,6 +18,8 @@ MEMORY: Final = "2g"
 CONNECT_SCHEME: Final = "sc://"
 STANDALONE_SCHEME: Final = "spark://"
 LOCAL_CLUSTER: Final = "local-cluster"
+_OF_WORKERS: Final = ("spark.executor", "spark.python", "spark.pyspark")
+"""Settings that begin so say how workers are to run."""
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """The variable by which `spark-submit` tells a program of the JVM that it started for it."""
 
@@ -94,8 +96,9 @@ class SparkOptions:
 
     @property
     def is_one_jvm(self) -> bool:
-        """Whether the driver's JVM runs all tasks, so that no worker of Spark's can be missing."""
-        return self.is_here and not self.master.startswith(LOCAL_CLUSTER)
+        """Whether the driver's JVM runs all tasks, in workers of which nobody has said anything."""
+        of_workers = any(key.startswith(_OF_WORKERS) for key in self.settings)
+        return self.is_here and not self.master.startswith(LOCAL_CLUSTER) and not of_workers
 
     @property
     def settings(self) -> dict[str, str]:

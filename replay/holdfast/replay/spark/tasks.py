@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -30,9 +31,16 @@ _BATCH: Final = 10_000
 _HERE: Final = "spark.holdfast.tasksHere"
 
 
-def run_here(spark: SparkSession) -> None:
-    """Let the tasks of a session run in this process: to start workers costs seconds."""
+@contextmanager
+def running_here(spark: SparkSession) -> Iterator[None]:
+    """Let the tasks of a session run in this process meanwhile: to start workers costs seconds."""
+    before = is_here(spark)
     spark.conf.set(_HERE, "true")
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # a session that is lost says so by itself
+            spark.conf.set(_HERE, str(before).lower())
 
 
 def is_here(spark: SparkSession) -> bool:

@@ -60,7 +60,8 @@ def _places(state: State) -> Iterator[Told]:
     if state.recovery_number:
         told = {"type": "RecoveryNumberRaised", "number": state.recovery_number}
         yield Position(state.recovered_at, _BEFORE), told
-    yield FIRST, {"type": "BackupVerified", "number": state.backed_up}
+    if state.backed_up:
+        yield FIRST, {"type": "BackupVerified", "number": state.backed_up}
 
 
 def _place(last: Position, log_time_ms: int | None, digest: bytes | None) -> dict[str, Any]:

@@ -100,6 +100,11 @@ def without_requests(entries: DataFrame) -> DataFrame:
     return entries.where(~((f.col("kind") == "request") | (f.col("kind") == "cluster") & counters))
 
 
+def without_principals(entries: DataFrame) -> DataFrame:
+    """Leave out what cannot be compared where `is_untold`: from which level on they are kept."""
+    return entries.where(f.col("kind") != "principal")
+
+
 def principals_begin(rows: DataFrame) -> DataFrame:
     """Find from where on in a log members keep a principal; one row."""
     return level_begins(own_rows(rows))

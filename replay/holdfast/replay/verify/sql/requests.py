@@ -59,7 +59,7 @@ def request_entries(requests: DataFrame, own: DataFrame) -> DataFrame | None:
     bounds = _bounds(requests, own)
     if bounds is None:
         return None
-    steps = _steps(requests.where("not kept"), bounds)
+    steps = _steps(requests, bounds)
     totals = steps.agg(
         f.max("number").alias("last"), f.max("gone").alias("gone"), f.max("much").alias("much")
     )
@@ -96,18 +96,19 @@ def _begun(known: dict[str, int], requests: DataFrame, own: DataFrame) -> _Bound
     return _Bounds(known[_WINDOW], known[_MOST], after - kept, after, floor_ms)
 
 
-def _steps(served: DataFrame, bounds: _Bounds) -> DataFrame:
-    """Give the requests numbers, and tell how many had gone before and after each came."""
+def _steps(requests: DataFrame, bounds: _Bounds) -> DataFrame:
+    """Give the requests numbers, and tell how many had gone before and after each came.
+
+    Those of a checkpoint have come before; they grow old with the others.
+    """
     in_order = Window.orderBy("at")
-    numbered = served.select("at", "log_time_ms").withColumn(
-        "number", f.row_number().over(in_order) - 1 + bounds.next
-    )
     limit_ms = _WINDOWS * bounds.window_ms + 1
-    younger = Window.orderBy("log_time_ms").rangeBetween(Window.unboundedPreceding, -limit_ms)
-    old = f.count(f.lit(1)).over(younger) + bounds.next
-    aged = f.when(f.count(f.lit(1)).over(younger) > 0, old).otherwise(bounds.oldest)
+    older = Window.orderBy("log_time_ms").rangeBetween(Window.unboundedPreceding, -limit_ms)
+    aged = f.count(f.lit(1)).over(older) + bounds.oldest
+    served = requests.select("at", "log_time_ms", "kept", aged.alias("aged")).where("not kept")
+    numbered = served.withColumn("number", f.row_number().over(in_order) - 1 + bounds.next)
     much = f.col("number") + 1 - bounds.most
-    due = f.greatest(aged, much, f.lit(bounds.oldest))
+    due = f.greatest("aged", much, f.lit(bounds.oldest))
     least = f.min(due - f.col("number") * _AT_ONCE).over(in_order) + f.col("number") * _AT_ONCE
     all_at_once = (f.col("number") + 1 - bounds.next) * _AT_ONCE + bounds.oldest
     gone = f.least(least, all_at_once)

@@ -83,7 +83,7 @@ _EXITS: Final = """
 | 2 | wrong usage, or a missing extra |
 | 3 | no node answered, or none served the call: they are starting or stopping, or have no leader |
 | 4 | the outcome is unknown: look, then repeat |
-| 5 | `holdfast replay` alone: Spark, or a check, could not do its work; nothing is proven |
+| 5 | `holdfast replay` alone: Spark, a store, or a check could not do its work; nothing is proven |
 | 6 | `holdfast node` alone: going on could lose or fork data; look before it starts again |
 | 7 | `holdfast node` alone: the node was removed from the cluster; it is never to start again |
 | 130 | interrupted before anything began, or before a local cluster served |

@@ -14,17 +14,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pyarrow.parquet as pq
-
 from holdfast.coordinator.model.events import RecoveryNumberRaised
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.checkpoint.record import Content, Held, Verified, manifest_digest
 from holdfast.replay.findings import Finding, WrongUse, place_of, time_of
+from holdfast.replay.read.file_sums import sum_of
 from holdfast.replay.read.independence import foreign_copies
-from holdfast.replay.read.log_rows import Beginning
+from holdfast.replay.read.log_batches import cluster_payloads
+from holdfast.replay.read.log_rows import START, Beginning, Cut, Source
 from holdfast.replay.read.node_logs import NodeLog, Segment
 from holdfast.storage.codec.event_codec import decode_record
-from holdfast.storage.segments.file_contents import sha256_of
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from holdfast.storage.segments.segments import MANIFEST
 
@@ -221,14 +220,8 @@ def _told_alike(segment: Segment, content: Content) -> bool:
 
 def _sums_of(segment: Segment) -> dict[str, str]:
     with ThreadPoolExecutor(_READERS) as pool:
-        return dict(zip(segment.manifest.files, pool.map(_sum, segment.files), strict=True))
-
-
-def _sum(path: str) -> str:
-    try:
-        return sha256_of(Path(path))
-    except OSError:
-        return ""
+        sums = (each.sha256 for each in pool.map(sum_of, segment.files))
+        return dict(zip(segment.manifest.files, sums, strict=True))
 
 
 def _said(kind: str, log: NodeLog, segment: Segment, text: str, file: str) -> Finding:
@@ -255,9 +248,9 @@ def _restores_in(segment: Segment) -> Iterator[RecoveryNumberRaised]:
     if CLUSTER_FILE not in segment.manifest.files:
         return
     try:
-        path, name = segment.folder / CLUSTER_FILE, RecoveryNumberRaised.__name__
-        table = pq.read_table(path, columns=["payload"], filters=[("type", "=", name)])
-        events = [decode_record(each).event for each in table["payload"].to_pylist()]
+        source = Source(str(segment.folder / CLUSTER_FILE), START)
+        payloads = cluster_payloads(source, Cut(), RecoveryNumberRaised.__name__)
+        events = [decode_record(each).event for each in payloads]
     except Exception:  # noqa: BLE001 - whoever reads it next tells what is wrong with it
         return
     yield from (event for event in events if isinstance(event, RecoveryNumberRaised))

@@ -19,6 +19,7 @@ from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
 from holdfast.replay.verify.node_comparison import NodeComparison
 from holdfast.storage.codec.state_image import restore
+from holdfast.storage.segments.archive_path import ArchivePath
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import BUCKETS, bucket_file
@@ -51,7 +52,7 @@ class Ran(NamedTuple):
     state: State | None
 
 
-def run(folders: Sequence[Path], checkpoint: Path, *, full: bool = False) -> Ran:
+def run(folders: Sequence[ArchivePath], checkpoint: Path, *, full: bool = False) -> Ran:
     """Verify as `app.verify` does, but for the second implementation in SQL."""
     with opened(checkpoint) as folder:
         begun = CheckpointRun(folder, node_logs(folders), full=full)

@@ -18,6 +18,7 @@ from holdfast.replay.checkpoint.run import CheckpointRun
 from holdfast.replay.findings import Report, WrongUse
 from holdfast.replay.read.log_rows import Bucket
 from holdfast.replay.read.node_logs import node_logs
+from holdfast.replay.read.url_path import archive_path
 from holdfast.replay.verify.checkpoint.rows import checkpoint_rows
 from holdfast.storage.segments.checkpoint import write_checkpoint
 from holdfast.storage.segments.segment_writer import write_segment
@@ -208,6 +209,17 @@ def test_a_file_that_was_only_touched_or_copied_is_hashed_and_trusted(
     assert report.passed
     check = next(check for check in report.checks if check.name == "files verified before")
     assert int(check.covered.split(",")[1].split()[0]) > 0
+
+
+def test_a_log_behind_a_url_is_hashed_and_trusted(nodes: list[Path], kept: Path) -> None:
+    """A store tells no times to trust, but the bytes of its files are those that were verified."""
+    run(nodes, kept)
+    behind_urls = [archive_path(f"file://{node}") for node in nodes]
+
+    done = run(behind_urls, kept)
+
+    assert done.report.findings == ()
+    assert done.report.passed
 
 
 def test_a_change_that_leaves_no_trace_is_found_by_full_alone(

@@ -19,7 +19,6 @@ from holdfast.coordinator.model.events import (
     Record,
     RequestRecorded,
 )
-from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import Group
 from holdfast.replay.analyse.beginnings import named_by, owned_by
 from holdfast.replay.analyse.intervals import Interval
@@ -35,6 +34,7 @@ from holdfast.replay.analyse.ownership import OwnershipTimeline
 from holdfast.replay.analyse.rebalances import RebalanceTimeline
 from holdfast.replay.analyse.sweep import Piece
 from holdfast.replay.analyse.timeline import CellRun
+from holdfast.replay.read.log_batches import behind
 from holdfast.replay.read.log_rows import Bucket, Source
 from holdfast.replay.read.urls import local_file
 from holdfast.storage.codec.event_codec import decode_record
@@ -114,22 +114,16 @@ def _batches(source: Source) -> Iterator[pa.RecordBatch]:
         pq.ParquetFile(path, read_dictionary=_REPEATING) as file,
     ):
         for batch in file.iter_batches(columns=_COLUMNS, use_threads=False):
-            yield batch.filter(_fresh(batch, source.after))
+            yield batch.filter(behind(batch, source.after))
 
 
 def times(source: Source) -> Iterator[tuple[int, int]]:
     """Yield the first and the last log time of what a file has that no earlier segment has."""
     with local_file(source.path) as path, pq.ParquetFile(path) as file:
         for batch in file.iter_batches(columns=["idx", "ordinal", "log_time_ms"]):
-            told = pc.min_max(batch.column("log_time_ms").filter(_fresh(batch, source.after)))
+            told = pc.min_max(batch.column("log_time_ms").filter(behind(batch, source.after)))
             if told["min"].is_valid:
                 yield told["min"].as_py(), told["max"].as_py()
-
-
-def _fresh(batch: pa.RecordBatch, after: Position) -> pa.Array:
-    index, ordinal = batch.column("idx"), batch.column("ordinal")
-    same = pc.and_(pc.equal(index, after.index), pc.greater(ordinal, after.ordinal))
-    return pc.or_(pc.greater(index, after.index), same)
 
 
 def _telling(batch: pa.RecordBatch) -> list[bytes]:

@@ -143,15 +143,16 @@ def _kept(rows: Any, after: Position, cut: Cut) -> Any:  # noqa: ANN401 - a batc
     """Return the rows that are not in an earlier file as well, and not behind the cut."""
     wanted = []
     if after != START:
-        wanted.append(_behind(rows, after))
+        wanted.append(behind(rows, after))
     if cut.last is not None:
-        wanted.append(pc.invert(_behind(rows, cut.last)))
+        wanted.append(pc.invert(behind(rows, cut.last)))
     if cut.log_time_ms is not None:
         wanted.append(pc.less_equal(rows.column("log_time_ms"), cut.log_time_ms))
     return rows.filter(reduce(pc.and_, wanted)) if wanted else rows
 
 
-def _behind(rows: Any, place: Position) -> Any:  # noqa: ANN401 - as above
+def behind(rows: Any, place: Position) -> Any:  # noqa: ANN401 - as above
+    """Return of each row whether it is behind a place."""
     idx, ordinal = rows.column("idx"), rows.column("ordinal")
     same = pc.and_(pc.equal(idx, place.index), pc.greater(ordinal, place.ordinal))
     return pc.or_(pc.greater(idx, place.index), same)

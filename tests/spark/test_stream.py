@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,10 +14,11 @@ from pyspark.sql import SparkSession
 from holdfast.coordinator.model.events import MemberExpired, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import WrongUse
+from holdfast.replay.stream.endings import TailStopped
+from holdfast.replay.stream.followed import Segments
 from holdfast.replay.stream.output import Output
-from holdfast.replay.stream.sealed import TailStopped, ready, rows
-from holdfast.replay.stream.tail import Batch, follow
-from holdfast.replay.stream.watch import Alert, Limits, Watch
+from holdfast.replay.stream.sealed import ready, rows
+from holdfast.replay.stream.watch import Alert, Watch
 from holdfast.replay.stream.watch_state import plain, watch
 from holdfast.storage.segments.segments import MANIFEST, segments_in
 from spark.consumer_logs import eventful_consumer_log
@@ -37,9 +37,8 @@ from spark.event_logs import (
     two_static_members,
     write_node,
 )
+from spark.followed_logs import LIMITS, alerts, followed, forget_commit
 from spark.mixed_logs import mixed_log
-
-LIMITS = Limits(ownerless_ms=1_000, turns=3, rebalances=10)
 
 
 def restless_log() -> EventLog:
@@ -59,31 +58,11 @@ LOG = restless_log()
 SEALED = [n for n, each in enumerate(LOG.records) if isinstance(each.event, SegmentSealed)]
 
 
-def followed(spark: SparkSession, folder: Path, out: Path, rows_max: int = 1) -> list[Batch]:
-    found: list[Batch] = []
-    follow(
-        spark,
-        folder,
-        out,
-        limits=LIMITS,
-        once=True,
-        every_s=1,
-        rows_max=rows_max,
-        told=found.append,
-    )
-    return found
-
-
 def events(out: Path) -> list[tuple[int, int, bytes]]:
     """All rows of all files, as a reader of Parquet that globs finds them."""
     tables = [pq.read_table(path) for path in sorted(out.glob("events/*/*.parquet"))]
     found = [row for table in tables for row in table.to_pylist()]
     return sorted((row["idx"], row["ordinal"], row["payload"]) for row in found)
-
-
-def alerts(out: Path) -> list[dict[str, Any]]:
-    files = sorted(out.glob("alerts/*.jsonl"))
-    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
 
 def expected(log: EventLog) -> list[tuple[int, int]]:
@@ -98,13 +77,12 @@ def test_each_event_once_over_batches_restarts_and_a_batch_that_is_done_again(
     third = segments_in(folder / "segments")[2]
     (third / MANIFEST).rename(tmp_path / MANIFEST)  # it is being written
 
-    first = followed(spark, folder, out)
+    first = followed(spark, Segments(folder), out, rows_max=1)
     (tmp_path / MANIFEST).rename(third / MANIFEST)
-    second = followed(spark, folder, out)
+    second = followed(spark, Segments(folder), out, rows_max=1)
     before = alerts(out)
-    (out / "checkpoint/commits/2").unlink()
-    (out / "checkpoint/commits/.2.crc").unlink(missing_ok=True)
-    again = followed(spark, folder, out)
+    forget_commit(out, 2)
+    again = followed(spark, Segments(folder), out, rows_max=1)
 
     assert [each.number for each in (*first, *second, *again)] == [0, 1, 2, 2]
     assert [each[:2] for each in events(out)] == expected(LOG)
@@ -129,7 +107,7 @@ def test_a_damaged_segment_stops_the_stream_with_one_sentence(
     path.write_bytes(path.read_bytes()[:-9])
 
     with pytest.raises(ValueError, match=r"^the segment .* is damaged: [^\n]*from a peer$"):
-        followed(spark, folder, out)
+        followed(spark, Segments(folder), out, rows_max=1)
     assert [each[:2] for each in events(out)] == expected(LOG)[: SEALED[0]]
 
 

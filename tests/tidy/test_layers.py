@@ -50,6 +50,7 @@ ALLOWED_MORE = {
         "coordinator.model",
         "coordinator.kernel.queries",
     ],
+    "replay.stream.served": ["client", "v1"],
     "cli.commands.chaos": ["chaos"],
     "cli.commands.doctor": ["server.config"],
     "cli.doctor.looking": [

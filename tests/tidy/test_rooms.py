@@ -52,6 +52,7 @@ SPARK = [
     "holdfast.replay.spark",
     "holdfast.replay.analyse.queries",
     "holdfast.replay.stream.source",
+    "holdfast.replay.stream.log_source",
     "holdfast.replay.stream.tail",
 ]
 FOLDS = [
@@ -86,9 +87,12 @@ ROOMS = [
     ),
     Room(FOLDS, [], ["pyspark", "py4j", *SPARK], "it runs in Spark's workers, without Spark"),
     Room(
-        ["holdfast.replay.stream.source"],
+        [f"holdfast.replay.stream.{name}" for name in ("sealed", "source", "served", "log_source")],
         [],
-        [f"holdfast.replay.stream.{name}" for name in ("output", "watch", "watch_state", "tail")],
+        [
+            f"holdfast.replay.stream.{name}"
+            for name in ("output", "watch", "watch_state", "links", "followed", "tail")
+        ],
         "what a stream reads does not depend on what becomes of it",
     ),
     Room(

@@ -3,8 +3,8 @@
 Imports `storage` and `coordinator`, never `raft` or `server`: a log must be provable without the
 code that wrote it. `app` has the entry points; `read` finds the logs, `spark` has the session and
 the workers' tasks; `verify` proves, `analyse` says what happened, `report` shows it; `stream`
-follows a log while it grows. `generate` makes logs of clusters that never ran, and alone needs no
-Spark.
+follows a log while it grows, and has the client to ask a running cluster for it. `generate` makes
+logs of clusters that never ran, and alone needs no Spark.
 """
 
 from importlib.util import find_spec

@@ -42,6 +42,9 @@ from holdfast.replay.spark.package import Packed, package
 from holdfast.replay.spark.session import opened, session
 from holdfast.replay.spark.task_counts import watched
 from holdfast.replay.spark.tasks import running_here
+from holdfast.replay.stream.endings import Unreached
+from holdfast.replay.stream.followed import Segments, ServedLog
+from holdfast.replay.stream.served import Nodes
 from holdfast.replay.stream.tail import BATCH_ROWS_MAX, EVERY_S, Batch, follow
 from holdfast.replay.stream.watch import Limits
 from holdfast.replay.verify.acknowledged import check_witnesses
@@ -65,10 +68,12 @@ __all__ = [
     "Limits",
     "Mark",
     "NoJava",
+    "Nodes",
     "Owned",
     "Packed",
     "Report",
     "SparkOptions",
+    "Unreached",
     "WrongUse",
     "difference",
     "owner",
@@ -137,7 +142,7 @@ def verify(  # noqa: PLR0913 - all but the first by name, and none is needed
         try:
             with line(progress, SHARES) as steps:
                 steps.step(STARTS)
-                with _session(spark, logs) as running:
+                with _session(spark, _stored(logs)) as running:
                     made = verify_logs(running, logs, expected_digest, witness, told, run, steps)
                     return ended(made)
         except (CannotCheck, NoJava) as error:
@@ -171,7 +176,7 @@ def state(
     cut = Cut(at, log_time_ms)
     log = _longest(_reaching(_logs(node_dirs), cut))
     refuse_outside(log, cut)
-    with _session(spark, [log]) as running:
+    with _session(spark, _stored([log])) as running:
         folded = fold(running, log, cut)
         try:
             return folded.state()
@@ -192,7 +197,7 @@ def difference(
     Raises ValueError as `state` does, and for a group that is at neither place.
     """
     folders = [archive_path(each) for each in node_dirs]
-    with _session(spark, node_logs(folders)) as running:
+    with _session(spark, _stored(node_logs(folders))) as running:
         one, two = (
             state(folders, at=cut.last, log_time_ms=cut.log_time_ms, spark=running)
             for cut in (before, after)
@@ -228,7 +233,7 @@ def owner(
 
 
 def tail(
-    node_dir: Path,
+    followed: Path | Nodes,
     out: Path,
     *,
     limits: Limits | None = None,
@@ -238,16 +243,20 @@ def tail(
     told: Callable[[Batch], None] = lambda _: None,
     spark: SparkSession | SparkOptions | None = None,
 ) -> None:
-    """Follow the sealed segments of a node: each record once to Parquet, and alerts beside it.
+    """Follow a log: each record once to Parquet, and alerts beside it.
 
-    Ends when interrupted; `once`: when all that is sealed now is done. `told` hears of each batch.
-    A call that was killed is made again with the same `out`. Raises ValueError if the log cannot be
-    followed any further, with the reason; WrongUse for an `out` that is not that of a tail.
+    `followed`: the directory of a node, whose sealed segments are read, or `Nodes` of a running
+    cluster, which serve all that is committed. Ends when interrupted; `once`: when all that is
+    there now is done. `told` hears of each batch. A call that was killed is made again with the
+    same `out`. Raises ValueError if the log cannot be followed any further, with the reason;
+    WrongUse for an `out` that is not that of a tail; Unreached if no node serves the log.
     """
-    with _session(spark, [node_log(node_dir)]) as running:
+    what = ServedLog.of(followed) if isinstance(followed, Nodes) else Segments(followed)
+    stored = what.length if isinstance(what, ServedLog) else _stored([node_log(what.folder)])
+    with _session(spark, stored) as running:
         follow(
             running,
-            node_dir,
+            what,
             out,
             limits=limits or Limits(),
             once=once,
@@ -276,7 +285,7 @@ def report(
     log = _longest(_logs(node_dirs))
     with line(progress, {READS: 1.0}) as steps:
         steps.step(STARTS)
-        with _session(spark, [log]) as running:
+        with _session(spark, _stored([log])) as running:
             steps.step(READS)
             with watched(running, steps):
                 analysis = analyse(running, log, marks, frozen)
@@ -303,10 +312,8 @@ def _logs(node_dirs: Sequence[Folder | str]) -> list[NodeLog]:
 
 
 @contextmanager
-def _session(
-    spark: SparkSession | SparkOptions | None, logs: Sequence[NodeLog]
-) -> Iterator[SparkSession]:
-    """Use a session that is given, or start one that fits the size of the logs.
+def _session(spark: SparkSession | SparkOptions | None, stored: int) -> Iterator[SparkSession]:
+    """Use a session that is given, or start one that fits so many stored records.
 
     What Spark fails at then is told in one sentence.
     """
@@ -314,15 +321,11 @@ def _session(
         if spark is None or isinstance(spark, SparkOptions):
             with surroundings():
                 options = spark or SparkOptions()
-                spark = started.enter_context(opened(options, quick=_is_small(logs)))
-                if options.is_one_jvm and _stored(logs) <= HERE_RECORDS_MAX:
+                spark = started.enter_context(opened(options, quick=stored <= QUICK_RECORDS_MAX))
+                if options.is_one_jvm and stored <= HERE_RECORDS_MAX:
                     started.enter_context(running_here(spark))
         with surroundings(SPARK_FAILURES):
             yield spark
-
-
-def _is_small(logs: Sequence[NodeLog]) -> bool:
-    return _stored(logs) <= QUICK_RECORDS_MAX
 
 
 def _stored(logs: Sequence[NodeLog]) -> int:

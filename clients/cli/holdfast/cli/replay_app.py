@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.cli.ending import FAILED, UNCHECKED, fail
+from holdfast.cli.ending import FAILED, UNCHECKED, UNREACHED, fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,8 @@ def run(use: Callable[[Any], Any], unable: int = FAILED) -> Any:  # noqa: ANN401
         return use(app)
     except (app.WrongUse, FileNotFoundError) as error:
         fail(str(error), USAGE)
+    except app.Unreached as error:
+        fail(str(error), UNREACHED)
     except (app.CannotCheck, app.NoJava) as error:
         fail(str(error), UNCHECKED)
     except OSError as error:

@@ -15,21 +15,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.model.text import readable, truncate
+from holdfast.coordinator.model.text import readable
 from holdfast.replay.findings import Finding
-from holdfast.replay.read.log_rows import START
 from holdfast.replay.read.node_logs import NodeLog, Segment, node_log
+from holdfast.replay.stream.endings import TailStopped, one_line, shown
 from holdfast.storage.segments.columns import SCHEMA
 from holdfast.storage.segments.file_contents import other_contents
 from holdfast.storage.segments.log_check import unreadable
 from holdfast.storage.segments.segment_reader import SegmentReader
 from holdfast.storage.segments.segments import MANIFEST, read_manifest
 
+FORMAT: Final = "holdfast_segments"
+FOLDER: Final = "folder"
+"""What Spark calls a stream of them, and the option that says whose."""
+
 _VERIFY: Final = "See what is wrong with `holdfast replay verify`, and fetch it from a peer"
-
-
-class TailStopped(Exception):
-    """The stream cannot go on; the text is one sentence. Its name marks it in Spark's stacks."""
 
 
 def beginning(folder: Path) -> Position:
@@ -51,7 +51,7 @@ def ready(folder: Path, start: Position) -> list[Segment]:
     log = _log(folder)
     if start < log.begins.last:
         raise TailStopped(
-            f"the records behind {_shown(start)} up to {_shown(log.begins.last)} were deleted by "
+            f"the records behind {shown(start)} up to {shown(log.begins.last)} were deleted by "
             f"retention in {folder} before they were read: give a directory or a backup that has "
             "them, or begin again with another --out, from where the log begins now"
         )
@@ -71,7 +71,7 @@ def _log(folder: Path) -> NodeLog:
     try:
         return node_log(folder)
     except unreadable() as error:
-        raise TailStopped(f"{folder} cannot be read: {_one_line(error)}") from error
+        raise TailStopped(f"{folder} cannot be read: {one_line(error)}") from error
 
 
 def _first_flaw(findings: Sequence[Finding], start: Position) -> tuple[str, str]:
@@ -103,7 +103,7 @@ def _following(found: Sequence[Segment], start: Position) -> tuple[list[Segment]
             return followed, _damaged(folder, error)
         if before is not None and before > last:
             return followed, (
-                f"the records behind {_shown(last)} up to {_shown(before)} are missing before "
+                f"the records behind {shown(last)} up to {shown(before)} are missing before "
                 f"{segment.folder}: fetch the segment from a peer, or give another node's directory"
             )
         followed.append(segment)
@@ -116,8 +116,9 @@ def upto(folder: Path, start: Position, end: Position) -> list[Segment]:
     found = [each for each in ready(folder, start) if each.ends.last <= end]
     if max((each.ends.last for each in found), default=start) != end:
         raise TailStopped(
-            f"the segment that ends at {_shown(end)} is not in {folder} any more, and its batch "
-            "was not finished: give a directory or a backup that has it"
+            f"no segment in {folder} ends at {shown(end)}, and the batch up to there was not "
+            "finished: give a directory or a backup that has it, or the running cluster if the "
+            "batch was read from there"
         )
     return found
 
@@ -158,12 +159,4 @@ def _in_columns(table: pa.Table) -> pa.Table:
 
 
 def _damaged(segment: Path, why: object) -> str:
-    return f"the segment {segment} is damaged: {_one_line(why)}. {_VERIFY}"
-
-
-def _one_line(why: object) -> str:
-    return readable(truncate(str(why)))
-
-
-def _shown(place: Position) -> str:
-    return "the beginning" if place == START else f"{place.index}.{place.ordinal}"
+    return f"the segment {segment} is damaged: {one_line(why)}. {_VERIFY}"

@@ -25,12 +25,11 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
 from holdfast.replay.stream import sealed
 
-FORMAT: Final = "holdfast_segments"
-FOLDER: Final = "folder"
 ROWS_MAX: Final = "rowsMax"
-"""The names of the options: whose segments, and how many records a batch may have."""
+"""The option that says how many records a batch may have."""
 
-_Offset = dict[str, int]
+Offset = dict[str, int]
+"""The position behind which a stream goes on: also with the records of another source."""
 
 
 class SegmentSource(DataSource):
@@ -39,7 +38,7 @@ class SegmentSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """Return what `format` is given."""
-        return FORMAT
+        return sealed.FORMAT
 
     def schema(self) -> str:
         """Return the columns of a segment."""
@@ -48,7 +47,7 @@ class SegmentSource(DataSource):
     def streamReader(self, schema: object) -> SegmentReader:  # noqa: N802 - Spark's name
         """Return the reader; Spark runs it in a Python process of its own."""
         del schema
-        return SegmentReader(Path(self.options[FOLDER]), int(self.options[ROWS_MAX]))
+        return SegmentReader(Path(self.options[sealed.FOLDER]), int(self.options[ROWS_MAX]))
 
 
 @dataclass
@@ -71,9 +70,9 @@ class SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._folder, self._rows_max = folder, rows_max
         self._target: Position | None = None
 
-    def initialOffset(self) -> _Offset:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Return where the log begins."""
-        return _offset(sealed.beginning(self._folder))
+        return offset_of(sealed.beginning(self._folder))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Bound the records of a batch."""
@@ -83,24 +82,24 @@ class SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Remember what is there now: this run reads no further."""
         self._target = sealed.newest(self._folder)
 
-    def latestOffset(self, start: _Offset, limit: ReadLimit) -> _Offset:  # noqa: N802 - Spark's name
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         """Return the end of the next batch; `start` if there is none."""
-        place, count = _position(start), 0
+        place, count = position_of(start), 0
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else self._rows_max
         for segment in sealed.ready(self._folder, place):
             count += segment.manifest.count
-            over = count > rows_max and place != _position(start)
+            over = count > rows_max and place != position_of(start)
             if not isinstance(limit, ReadAllAvailable) and over:
                 break
             if self._target is not None and segment.ends.last > self._target:
                 break
             place = segment.ends.last
-        return _offset(place)
+        return offset_of(place)
 
-    def partitions(self, start: _Offset, end: _Offset) -> Sequence[InputPartition]:
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return a task for each segment of a batch."""
-        place = _position(start)
-        found = sealed.upto(self._folder, place, _position(end)) if start != end else []
+        place = position_of(start)
+        found = sealed.upto(self._folder, place, position_of(end)) if start != end else []
         return [SegmentPart(str(each.folder), max(each.after, place)) for each in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -108,16 +107,18 @@ class SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         part = cast("SegmentPart", partition)
         return sealed.rows(Path(part.folder), part.after)
 
-    def commit(self, end: _Offset) -> None:
+    def commit(self, end: Offset) -> None:
         """Keep nothing: Spark's checkpoint has the offsets."""
 
     def stop(self) -> None:
         """Hold nothing that would have to be closed."""
 
 
-def _offset(place: Position) -> _Offset:
+def offset_of(place: Position) -> Offset:
+    """Write a position as Spark keeps it in its checkpoint."""
     return {"index": place.index, "ordinal": place.ordinal}
 
 
-def _position(offset: Any) -> Position:  # noqa: ANN401 - as Spark read it from its checkpoint
+def position_of(offset: Any) -> Position:  # noqa: ANN401 - as Spark read it from its checkpoint
+    """Read the position of an offset."""
     return Position(offset["index"], offset["ordinal"])

@@ -1,17 +1,16 @@
-"""Follow a node's archive with Structured Streaming: each batch to files, with its alerts.
+"""Follow a log with Structured Streaming: each batch to files, with its alerts.
 
-Spark's checkpoint says which batch is next and which segments it has; what alerts need to know of
-the batches before lies beside it. A process that is killed at any point goes on with the batch that
-it was at. The alerts of a batch are made here, in the driver, from the file that was written.
+Spark's checkpoint says which batch is next and what it has; what is to be known of the batches
+before lies beside it. A process that is killed at any point goes on with the batch that it was at.
+The alerts of a batch are made here, in the driver, from the file that was written.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,25 +24,25 @@ from holdfast.coordinator.model.events import (
     Record,
     RequestRecorded,
 )
-from holdfast.replay.analyse.beginnings import owned_by
-from holdfast.replay.findings import WrongUse
-from holdfast.replay.read.node_logs import node_log
-from holdfast.replay.stream import watch_state
+from holdfast.replay.stream import links, watch_state
+from holdfast.replay.stream.endings import TailStopped, said_in
+from holdfast.replay.stream.followed import Followed
+from holdfast.replay.stream.log_source import LogSource
 from holdfast.replay.stream.output import Output
-from holdfast.replay.stream.sealed import TailStopped
-from holdfast.replay.stream.source import FOLDER, FORMAT, ROWS_MAX, SegmentSource
-from holdfast.replay.stream.watch import GroupWatch, Limits, Watch
+from holdfast.replay.stream.source import ROWS_MAX, SegmentSource
+from holdfast.replay.stream.watch import Limits, Watch
 from holdfast.storage.codec.event_codec import CodecError, decode_record
-from holdfast.storage.segments.checkpoint import CheckpointFlawed
 
 BATCH_ROWS_MAX: Final = 500_000
-"""Records of a batch, unless its first segment alone has more."""
-EVERY_S: Final = 10
-"""Seconds between two looks for new segments."""
-_STOPPED: Final = re.compile(rf"(?:{TailStopped.__name__}|{WrongUse.__name__}): ([^\n]+)")
+"""Records of a batch, unless it is one segment that has more."""
+EVERY_S: Final = 10.0
+"""Seconds between two looks for what is new."""
+_CHAIN: Final = "chain"
+"""The head of the chain over all records, beside what alerts need to know."""
 _SILENT: Final = pa.array(
     kind.__name__ for kind in (OffsetsCommitted, OffsetsDeleted, RequestRecorded)
 )
+_ORDER: Final = [("idx", "ascending"), ("ordinal", "ascending")]
 _NO_SUCCESS: Final = ("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
 
 
@@ -58,11 +57,19 @@ class Batch:
     """The position of its last record."""
 
 
+class Known(NamedTuple):
+    """What is known before a batch."""
+
+    watch: Watch
+    chain: bytes | None
+    """Head of the chain over all records; None: not known, an earlier version began the output."""
+
+
 @dataclass(frozen=True, slots=True)
 class Following:
     """What is followed, where to, and how."""
 
-    folder: Path
+    followed: Followed
     output: Output
     limits: Limits
     told: Callable[[Batch], None]
@@ -70,43 +77,42 @@ class Following:
 
     def take(self, frame: DataFrame, number: int) -> None:
         """Do a batch: events, alerts, and what is known then. Doing it again changes nothing."""
-        log = node_log(self.folder)
-        if log.segments:
-            self.output.claim(log.segments[-1].manifest.cluster_id)
-        writer = frame.write.option(*_NO_SUCCESS)
-        events = self.output.add_events(number, writer.parquet)
-        known = self._known(number)
-        table = pq.read_table(events, columns=["idx", "ordinal", "log_time_ms", "type", "payload"])
-        now_ms = pc.max(table["log_time_ms"]).as_py() or 0
-        found = [each for record in _records(table) for each in known.take(record)]
-        found += known.until(now_ms)
-        self.output.add_alerts(number, [each.plain() for each in found])
-        self.output.add_state(number, watch_state.plain(known, now_ms))
-        order = [("idx", "ascending"), ("ordinal", "ascending")]
-        (last,) = table.select(["idx", "ordinal"]).sort_by(order)[-1:].to_pylist() or [
-            {"idx": 0, "ordinal": 0}
-        ]
-        self.told(Batch(number, table.num_rows, len(found), (last["idx"], last["ordinal"])))
+        if cluster_id := self.followed.cluster_id:
+            self.output.claim(cluster_id)
+        watch, chain = self._known(number)
 
-    def _known(self, number: int) -> Watch:
-        """Return what is known before a batch."""
+        def write(folder: str) -> None:
+            frame.write.option(*_NO_SUCCESS).parquet(folder)
+            links.head_after(chain, _read(folder))
+
+        rows = _read(self.output.add_events(number, write))
+        now_ms = pc.max(rows["log_time_ms"]).as_py() or 0
+        found = [each for record in _records(rows) for each in watch.take(record)]
+        found += watch.until(now_ms)
+        self.output.add_alerts(number, [each.plain() for each in found])
+        self._remember(number, watch_state.plain(watch, now_ms), links.head_after(chain, rows))
+        places = rows.select(["idx", "ordinal"])[-1:].to_pylist() or [{"idx": 0, "ordinal": 0}]
+        last = (places[0]["idx"], places[0]["ordinal"])
+        self.told(Batch(number, rows.num_rows, len(found), last))
+
+    def _known(self, number: int) -> Known:
         state = self.output.state_before(number)
         if state is not None:
-            return watch_state.watch(state, self.limits)
-        made = Watch(self.limits)
-        begins = node_log(self.folder).begins
-        try:
-            groups = begins.read(lambda _: True).state.groups
-        except CheckpointFlawed as error:
-            raise TailStopped(str(error)) from error
-        for group in groups.values():
-            made.begin(GroupWatch(owned_by(group, begins.log_time_ms)))
-        return made
+            chain = state.get(_CHAIN)
+            return Known(watch_state.watch(state, self.limits), chain and bytes.fromhex(chain))
+        made, begins = Watch(self.limits), self.followed.beginning()
+        for group in begins.groups:
+            made.begin(group)
+        return Known(made, begins.chain)
+
+    def _remember(self, number: int, state: dict[str, Any], chain: bytes | None) -> None:
+        told = {} if chain is None else {_CHAIN: chain.hex()}
+        self.output.add_state(number, {**state, **told})
 
 
 def follow(
     spark: SparkSession,
-    folder: Path,
+    followed: Followed,
     out: Path,
     *,
     limits: Limits,
@@ -118,37 +124,41 @@ def follow(
     """Follow until interrupted; `once`: until all that is there now is done.
 
     Raises ValueError with a sentence if the log cannot be followed any further, WrongUse for an
-    `out` that holds something else.
+    `out` that holds something else, Unreached if no node serves the log.
     """
     output = Output(out)
     with output.held():
-        spark.dataSource.register(SegmentSource)
-        reader = spark.readStream.format(FORMAT).option(FOLDER, str(folder.resolve()))
-        frame = reader.option(ROWS_MAX, str(rows_max)).load()
-        doing = Following(folder, output, limits, told)
+        frame = _stream(spark, followed, rows_max)
+        doing = Following(followed, output, limits, told)
         writer = frame.writeStream.foreachBatch(doing.take)
-        trigger: dict[str, Any] = {"processingTime": f"{every_s} seconds"}
+        trigger: dict[str, Any] = {"processingTime": f"{round(every_s * 1000)} milliseconds"}
         writer = writer.trigger(availableNow=True) if once else writer.trigger(**trigger)
         query = writer.option("checkpointLocation", str(output.checkpoint.resolve())).start()
         try:
             query.awaitTermination()
         except PySparkException as error:
-            raise _sentence(error) from error
+            raise said_in(str(error)) or error from error
         finally:
             query.stop()
 
 
-def _sentence(error: PySparkException) -> Exception:
-    """Return what stopped the stream, if it was we who said so."""
-    found = _STOPPED.search(str(error))
-    return ValueError(found[1].strip()) if found else error
+def _stream(spark: SparkSession, followed: Followed, rows_max: int) -> DataFrame:
+    for source in (SegmentSource, LogSource):
+        spark.dataSource.register(source)
+    reader = spark.readStream.format(followed.format).option(ROWS_MAX, str(rows_max))
+    return reader.options(**followed.options).load()
 
 
-def _records(table: pa.Table) -> Iterator[Record]:
-    """Yield the records that tell of groups, in the order of the log."""
-    loud = table.filter(pc.invert(pc.is_in(table["type"], value_set=_SILENT)))
-    order = [("idx", "ascending"), ("ordinal", "ascending")]
-    for batch in loud.sort_by(order).to_batches(max_chunksize=10_000):
+def _read(events: Path | str) -> pa.Table:
+    """Read what alerts and the chain need of a batch, in the order of the log."""
+    rows = pq.read_table(events, columns=[*links.COLUMNS, "log_time_ms", "type"])
+    return rows.sort_by(_ORDER)
+
+
+def _records(rows: pa.Table) -> Iterator[Record]:
+    """Yield the records that tell of groups."""
+    loud = rows.filter(pc.invert(pc.is_in(rows["type"], value_set=_SILENT)))
+    for batch in loud.to_batches(max_chunksize=10_000):
         for row in batch.select(["idx", "ordinal", "payload"]).to_pylist():
             try:
                 yield decode_record(row["payload"])

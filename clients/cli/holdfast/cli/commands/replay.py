@@ -6,7 +6,6 @@ Spark comes with an extra of its own, so `holdfast.replay` is imported when a co
 
 from __future__ import annotations
 
-import functools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -25,63 +24,15 @@ from holdfast.cli.render.speaking import say, say_lines
 from holdfast.cli.render.times import now
 from holdfast.cli.render.verification import reported
 from holdfast.cli.replay_app import run
+from holdfast.cli.replay_options import node_dirs, on_spark
+from holdfast.cli.replay_tail import tail
 from holdfast.coordinator.model.text import readable_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from holdfast.coordinator.model.ids import Position
 
 
-class _NodeDir(click.Path):
-    """A directory that is here, or a URL as it was written."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as click has it
-        if isinstance(value, str) and "://" in value:
-            return value
-        return super().convert(value, param, ctx)
-
-
-_folder = _NodeDir(exists=True, file_okay=False, path_type=Path)
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
-node_dirs = click.option(
-    "--node-dir",
-    "folders",
-    required=True,
-    multiple=True,
-    type=_folder,
-    metavar="DIR|URL",
-    help="A node's node.data_dir, a folder of segments, or the URL to which `holdfast log publish` "
-    "copied one; may be repeated.",
-)
-
-
-def on_spark(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say where Spark runs, as `spark`: a dict of them."""
-
-    @click.option(
-        "--master",
-        metavar="URL",
-        help="A Spark master: local[N], local-cluster[N,CORES,MIB], spark://HOST:PORT, yarn, "
-        "k8s://…; default: local[*], or what spark-submit has chosen.",
-    )
-    @click.option("--remote", metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")
-    @click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark's; repeatable.")
-    @click.option("--memory", metavar="SIZE", help="Heap of the JVM started here; default: 2g.")
-    @functools.wraps(command)
-    def run(
-        master: str | None,
-        remote: str | None,
-        conf: tuple[str, ...],
-        memory: str | None,
-        **options: Any,  # noqa: ANN401 - those of the command
-    ) -> None:
-        given = {"master": master, "remote": remote, "conf": conf, "memory": memory}
-        command(**options, spark=given)
-
-    return run
-
-
 shows_progress = click.option(
     "--progress/--no-progress",
     default=None,
@@ -325,44 +276,7 @@ def _tell_owner(
         say_lines(past_owners.lines(found))
 
 
-@replay.command()
-@click.option("--node-dir", "folder", required=True, type=_folder, help="A node's node.data_dir.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for it.")
-@click.option("--once", is_flag=True, help="End when all that is sealed now is done.")
-@click.option(
-    "--ownerless", type=click.FloatRange(0), default=60, show_default=True, help="Seconds."
-)
-@click.option("--restless", type=click.IntRange(1), default=3, show_default=True, help="Turns.")
-@click.option("--storm", type=click.IntRange(1), default=10, show_default=True, help="Rebalances.")
-@on_spark
-def tail(
-    folder: Path,
-    out: Path,
-    ownerless: float,
-    restless: int,
-    storm: int,
-    spark: dict[str, Any],
-    *,
-    once: bool,
-) -> None:
-    """Follow a node's sealed segments: OUT/events gets each record once, OUT/alerts what is wrong.
-
-    Alerts: a partition without owner for longer; an instance with so many turns, or a group with
-    so many rebalances, within ten minutes. After a crash, start it again.
-    """
-    run(
-        lambda app: app.tail(
-            folder,
-            out,
-            limits=app.Limits(round(ownerless * 1000), restless, storm),
-            once=once,
-            told=lambda done: say(
-                f"batch {done.number}: {done.events} events up to {done.last[0]}.{done.last[1]}, "
-                f"{done.alerts} alerts"
-            ),
-            spark=app.SparkOptions.given(**spark),
-        )
-    )
+replay.add_command(tail)
 
 
 @replay.command()

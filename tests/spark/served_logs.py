@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Event
 
 import grpc
 
@@ -32,6 +33,8 @@ class ServingNode(log_pb2_grpc.LogServiceServicer, admin_pb2_grpc.AdminServiceSe
     """Where its history begins."""
     refuses: bool = False
     """Whether the caller may not read everything."""
+    thaws: Event | None = None
+    """If set: it answers nothing before that, and keeps its connections, as a frozen one does."""
     asked: list[Position] = field(default_factory=list)
     """Where the pages that it was asked for begin."""
 
@@ -46,6 +49,8 @@ class ServingNode(log_pb2_grpc.LogServiceServicer, admin_pb2_grpc.AdminServiceSe
         """Answer with a page."""
         start = Position(request.start.index, request.start.ordinal)
         self.asked.append(start)
+        if self.thaws is not None:
+            self.thaws.wait()
         if request.HasField("start") and start < self._least:
             context.set_trailing_metadata((("holdfast-outcome", "not-applied"),))
             context.abort(grpc.StatusCode.OUT_OF_RANGE, "this node does not hold it")
@@ -97,10 +102,15 @@ class ServingNode(log_pb2_grpc.LogServiceServicer, admin_pb2_grpc.AdminServiceSe
 
 
 def serves(
-    log: EventLog, *, applied: int | None = None, first: int = 0, refuses: bool = False
+    log: EventLog,
+    *,
+    applied: int | None = None,
+    first: int = 0,
+    refuses: bool = False,
+    thaws: Event | None = None,
 ) -> ServingNode:
     """A node that answers what a tail asks, and no other call."""
-    return ServingNode(log, applied, first, refuses)  # type: ignore[abstract]
+    return ServingNode(log, applied, first, refuses, thaws)  # type: ignore[abstract]
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -99,6 +100,21 @@ def test_a_node_that_is_away_or_lags_behind_gives_way_to_the_next() -> None:
         found = read(Nodes((NOBODY, *nodes.addresses)))
 
     assert behind.asked
+    assert found == places(LOG)
+
+
+def test_a_node_that_hangs_gives_way_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is frozen keeps its connections, and would take all the time there is."""
+    monkeypatch.setattr(served, "CALL_MS", 500)
+    thaws = Event()
+    frozen = serves(LOG, thaws=thaws)
+    with serving(frozen, serves(LOG)) as nodes:
+        try:
+            found = read(nodes)
+        finally:
+            thaws.set()
+
+    assert frozen.asked == [Position(0, 0)]
     assert found == places(LOG)
 
 

@@ -36,8 +36,10 @@ FORMAT: Final = "holdfast_log"
 NODES: Final = "nodes"
 """What Spark calls a stream of it, and the option that says whose."""
 
-CALL_MS: Final = 30_000
-"""How long a call goes from node to node before the stream ends."""
+CALL_MS: Final = 10_000
+"""How long a node may take to answer; one that does not is left for the next."""
+ROUNDS: Final = 3
+"""How often that may be before the stream ends; with more nodes once for each."""
 LAG_S: Final = 30.0
 """How long nodes may lack what one of them has told."""
 _PAUSE_S: Final = 0.2
@@ -89,6 +91,7 @@ class LogReader:
         """Connect with nobody yet. Raises ValueError for files that cannot be used for TLS."""
         self._caller = Caller(nodes.addresses, credentials=nodes.tls)
         self._runner = asyncio.Runner()
+        self._rounds = max(ROUNDS, len(nodes.addresses))
 
     def __enter__(self) -> Self:
         return self
@@ -165,7 +168,7 @@ class LogReader:
         except InvalidArgument as error:
             raise TailStopped(self._cut(after)) from error
         except HoldfastError as error:
-            raise _ended(error) from error
+            raise self._ended(error) from error
         last = _before(Position(found.next.index, found.next.ordinal))
         return Page(list(found.records), max(last, after), found.end)
 
@@ -196,10 +199,29 @@ class LogReader:
         try:
             return self._call(request, answer)
         except HoldfastError as error:
-            raise _ended(error) from error
+            raise self._ended(error) from error
 
     def _call(self, request: Message, answer: type[AnswerT]) -> AnswerT:
+        """Call a node; the next one if it hangs, as one does that is frozen."""
+        for _ in range(self._rounds - 1):
+            try:
+                return self._run(request, answer)
+            except (Unavailable, OutcomeUnknown):  # the caller has moved on to the next node
+                continue
+        return self._run(request, answer)
+
+    def _run(self, request: Message, answer: type[AnswerT]) -> AnswerT:
         return self._runner.run(self._caller.call(request, answer, timeout_ms=CALL_MS))
+
+    def _ended(self, error: HoldfastError) -> Exception:
+        """Say why a call had no answer."""
+        told = one_line(error).removesuffix(".")
+        if isinstance(error, Unavailable | OutcomeUnknown):
+            return Unreached(
+                f"no node served the log within {self._rounds * CALL_MS // 1000} s; last: {told}. "
+                "Start the tail again once one does: it goes on where it was"
+            )
+        return TailStopped(told)
 
 
 def batch_of(records: Sequence[EventRecord]) -> pa.RecordBatch:
@@ -217,17 +239,6 @@ def _row(message: EventRecord) -> dict[str, Any]:
             f"the record at {place_of(place)} cannot be read: {error.what}"
         ) from error
     return {"idx": index, "ordinal": ordinal, **told, "payload": payload, "chain": chain}
-
-
-def _ended(error: HoldfastError) -> Exception:
-    """Say why a call had no answer."""
-    told = one_line(error).removesuffix(".")
-    if isinstance(error, Unavailable | OutcomeUnknown):
-        return Unreached(
-            f"no node served the log within {CALL_MS // 1000} s; last: {told}. Start the tail "
-            "again once one does: it goes on where it was"
-        )
-    return TailStopped(told)
 
 
 def _lost(place: Position, last: Position) -> str:

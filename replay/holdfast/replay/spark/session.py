@@ -15,12 +15,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.replay.findings import CannotCheck, WrongUse
+from holdfast.replay.spark.class_archive import java_options as class_archive
 from holdfast.replay.spark.failures import not_started, refused_setting
 from holdfast.replay.spark.java import find_java, make_home
 from holdfast.replay.spark.options import (
@@ -145,30 +147,34 @@ def _stop_what_began() -> None:
 
 def _start(options: SparkOptions, scratch: Path, *, quick: bool) -> SparkSession:
     builder = SparkSession.builder.appName("holdfast replay")
-    settings = dict(_COMMON)
-    if options.is_connect:
-        builder = builder.remote(options.master)
-    elif not options.is_submitted:
-        builder = builder.master(options.master or LOCAL)
-        settings |= _jvm_settings(options, scratch, quick=quick)
     given = options.settings
     given.pop(PY_FILES, None)  # they are added once it runs, in one way for all
-    if not options.is_connect:
-        settings |= given
+    if options.is_connect:
+        return _connected(_configured(builder.remote(options.master), _COMMON), given)
+    if options.is_submitted:
+        return _configured(builder, {**_COMMON, **given}).getOrCreate()
+    java = find_java()
+    settings = {**_COMMON, **_jvm_settings(options, scratch, java, quick=quick), **given}
+    builder = _configured(builder.master(options.master or LOCAL), settings)
+    with _environment(_variables(settings, java, scratch)):
+        return builder.getOrCreate()
+
+
+def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
     for key, value in settings.items():
         builder = builder.config(key, value)
-    if options.is_connect:
-        return _connected(builder, given)
-    if options.is_submitted:
-        return builder.getOrCreate()
-    java_home = str(make_home(find_java(), scratch / "java", scratch / _SAID))
-    variables = {"JAVA_HOME": java_home, _SAFE: "1"}
+    return builder
+
+
+def _variables(settings: Mapping[str, str], java: Path, scratch: Path) -> dict[str, str]:
+    """Return the variables that the launcher of the JVM needs."""
+    home = make_home(java, scratch / "java", scratch / _SAID)
+    variables = {"JAVA_HOME": str(home), _SAFE: "1"}
     if "spark.driver.host" in settings:
         variables["SPARK_LOCAL_IP"] = settings["spark.driver.host"]
     if WORKER_PYTHON in settings:
         variables[_PYTHON] = settings[WORKER_PYTHON]  # the setting alone is heard by spark-submit
-    with _environment(variables):
-        return builder.getOrCreate()
+    return variables
 
 
 def _connected(builder: SparkSession.Builder, given: Mapping[str, str]) -> SparkSession:
@@ -194,9 +200,12 @@ def _add_py_files(spark: SparkSession, options: SparkOptions) -> None:
             spark.sparkContext.addPyFile(path)
 
 
-def _jvm_settings(options: SparkOptions, scratch: Path, *, quick: bool) -> dict[str, str]:
+def _jvm_settings(
+    options: SparkOptions, scratch: Path, java: Path, *, quick: bool
+) -> dict[str, str]:
     """Return the settings for a JVM that is started here."""
-    java_options = f'-Dlog4j2.configurationFile="{_LOG4J.as_uri()}"'
+    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars")
+    java_options = f'-Dlog4j2.configurationFile="{_LOG4J.as_uri()}" {class_archive(java, jars)}'
     if quick:
         java_options = f"{java_options} {_QUICK_JVM}"
     loopback = options.is_here or _ON_LOOPBACK.fullmatch(options.master)

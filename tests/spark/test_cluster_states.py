@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from holdfast.replay.read.log_rows import Bucket
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
 from holdfast.replay.verify.checkpoint.rows import checkpoint_rows
 from holdfast.replay.verify.cluster_entries import entries_of
-from holdfast.replay.verify.sql.cluster_state import PRINCIPALS_LEVEL
 from holdfast.replay.verify.sql.entries import cluster_state
 from holdfast.replay.verify.sql.requests import DEFAULTS
 from holdfast.storage.segments.columns import SCHEMA
@@ -131,4 +131,6 @@ def test_what_sql_knows_of_settings_and_levels_is_what_the_coordinator_does() ->
     """SQL states it again, since it shares no code."""
     defaults = {setting.name: setting.default for setting in REGISTRY.values()}
     assert {name: defaults[name] for name in DEFAULTS} == DEFAULTS
-    assert PRINCIPALS_LEVEL == levels.PRINCIPALS == levels.GROUP_TYPES
+    assert levels.PRINCIPALS == levels.GROUP_TYPES
+    rule = files("holdfast.replay.verify.sql").joinpath("rules", "cluster", "principals.sql")
+    assert f"number >= {levels.PRINCIPALS} " in rule.read_text("utf-8")

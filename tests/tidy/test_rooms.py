@@ -72,7 +72,7 @@ SQL = [
     "holdfast.replay.verify.sql.heads",
     "holdfast.replay.verify.sql.cluster_state",
     "holdfast.replay.verify.sql.requests",
-    "holdfast.replay.verify.sql.places",
+    "holdfast.replay.verify.sql.statements",
 ]
 NOT_SQL = ["coordinator", "storage", "v1", "raft", "runtime", "replay.read", "replay.spark"]
 JUDGES = ["holdfast.chaos.checkers", "holdfast.chaos.evidence"]
@@ -189,7 +189,6 @@ CLASSIC_STATES = {"PREPARING", "COMPLETING", "PreparingRebalance", "CompletingRe
 KNOW_THEM = [
     "holdfast.coordinator.classic",
     "holdfast.replay.verify.sql.state",  # says the rules a second time
-    "holdfast.replay.verify.sql.heads",  # the same
     "holdfast.replay.verify.member_entries",  # says what that one says
     "holdfast.replay.verify.checkpoint.rows",  # says to it what they have led to
     "holdfast.replay.analyse.beginnings",  # as the timelines beside it, which follow their events

@@ -1,8 +1,8 @@
 """Whoever cites a rule writes its prefix, and the rule is there (docs/rules/README.md).
 
 An id with a prefix is looked up wherever it stands. One without is forbidden in comments and
-docstrings, in the prose of stories, and in Markdown without its code. What stands elsewhere is data
-or a name, which have ids without a prefix.
+docstrings, in those of SQL, in the prose of stories, and in Markdown without its code. What stands
+elsewhere is data or a name, which have ids without a prefix.
 """
 
 import ast
@@ -59,6 +59,7 @@ def catalogue(root: Path) -> list[str]:
 def files(root: Path) -> Iterator[Path]:
     """Go through all that cites rules."""
     yield from [*sources(root), *test_sources(root), *root.glob("dev")]
+    yield from sorted((root / "replay").rglob("*.sql"))
     yield from sorted((root / "tests" / "stories").glob("*.txt"))
     yield from documents(root)
 
@@ -76,6 +77,8 @@ def told(path: Path) -> str:
         return ""  # most files; syntax and tokens of all of them would take seconds
     if path.suffix == ".md":
         return prose(path)
+    if path.suffix == ".sql":
+        return "\n".join(line for line in text.splitlines() if line.lstrip().startswith("-- "))
     if path.suffix == ".txt":
         return "\n".join(line for line in text.splitlines() if line.startswith("# "))
     return "\n".join([*(comment for _, comment in comments(path)), *docstrings(syntax(path))])
@@ -190,6 +193,8 @@ def test_data_names_and_other_numbers_pass(small: Path, text: str) -> None:
         (PRODUCT, "x = 1  # B3\n"),
         (PRODUCT, '"""A module (I9)."""\n'),
         (PRODUCT, 'class X:\n    y = 1\n    """An attribute: T5."""\n'),
+        ("replay/holdfast/replay/x.sql", "select\n  -- A rule (B3).\n  'B3'\n"),
+        ("replay/holdfast/replay/x.sql", f"-- A rule ({MISSING[0]}).\nselect 1\n"),
         ("tests/raft/test_x.py", 'def test_x():\n    """r6: a rule."""\n'),
         ("tests/stories/x.txt", "# D4: a rule.\njoin a request=r1\n"),
         ("docs/x.md", "A rule (B3), as `B3` in data.\n\n    why: B3\n"),

@@ -36,17 +36,17 @@ from holdfast.replay.verify.fold_job import Folded, fold
 from holdfast.replay.verify.node_comparison import CONTENTS, FORMS, HASHES, NodeComparison
 from holdfast.replay.verify.spark_reader import SparkReader
 from holdfast.replay.verify.sql.entries import (
+    Older,
     cluster_state,
     comparable,
-    groups_in_part,
-    is_untold,
+    older_groups,
     principals_begin,
     state_entries,
-    untold_groups,
     without_principals,
     without_requests,
 )
 from holdfast.replay.verify.sql.state import living_rows
+from holdfast.replay.verify.sql.statements import together
 from holdfast.storage.segments.columns import SCHEMA
 
 GAPS: Final = "gaps"
@@ -152,46 +152,25 @@ class Verification:
         """Run layers two and three: compare the two implementations of the rules."""
         self._check(FOLD, f"node {log.node}", folded.findings)
         broken = {f.group for f in self._checks[-1].findings if f.kind in {"rules", "payload"}}
-        living = living_rows(table)
-        broken |= self._untold(living)
-        evolved = folded.entries()
-        groups = state_entries(living, principals_begin(table))
-        groups, evolved = self._in_part(living, groups, evolved)
-        sql, evolved = self._with_cluster(table, groups, evolved, broken)
+        older = older_groups(table)
+        self._note_older(older, told="" not in broken)
+        broken |= older.untold
+        sql, evolved = self._states(table, folded.entries(), broken)
+        if older.in_part:
+            sql, evolved = comparable(sql, older.in_part), comparable(evolved, older.in_part)
         self._check(
             SQL,
             "counters, settings, topics, grants of access, requests; groups, members, offsets",
             lambda: compare.sql_against_fold(sql, evolved, broken),
         )
 
-    def _in_part(
-        self, living: DataFrame, sql: DataFrame, evolved: DataFrame
+    def _states(
+        self, table: DataFrame, evolved: DataFrame, broken: set[str]
     ) -> tuple[DataFrame, DataFrame]:
-        """Leave out what cannot be compared of groups with records in older segments; note it."""
-        in_part = groups_in_part(living).persist()
-        count = in_part.count()
-        if not count:
-            return sql, evolved
-        self._notes.append(
-            f"{count} groups have records in older segments, whose columns do not tell what "
-            "members say of themselves; that is computed by evolve alone, not a second time by SQL"
-        )
-        return comparable(sql, in_part), comparable(evolved, in_part)
-
-    def _with_cluster(
-        self, table: DataFrame, sql: DataFrame, evolved: DataFrame, broken: set[str]
-    ) -> tuple[DataFrame, DataFrame]:
-        """Add what belongs to no group, as far as SQL can tell it; note what it cannot."""
+        """Compute the state by SQL, as far as SQL can tell it; leave out the rest of the other."""
+        groups = state_entries(living_rows(table), principals_begin(table))
         if "" in broken:
-            return sql, evolved
-        if is_untold(table):
-            broken.add("")
-            self._notes.append(
-                "settings, topics, access and requests are computed by evolve alone, not a second "
-                "time by SQL, nor are the principals of members: the columns of older segments do "
-                "not tell them"
-            )
-            return without_principals(sql), without_principals(evolved)
+            return without_principals(groups), without_principals(evolved)
         cluster = cluster_state(table)
         if cluster.requests_left_out:
             self._notes.append(
@@ -199,18 +178,29 @@ class Verification:
                 "settings dedupe.window_ms or dedupe.requests_max have changed"
             )
             evolved = without_requests(evolved)
-        return sql.unionByName(cluster.entries), evolved
+        return together(groups, cluster.entries), evolved
 
-    def _untold(self, living: DataFrame) -> set[str]:
-        """Find the groups of which columns tell too little, and note that they are left out."""
-        found = {row.grp for row in untold_groups(living).collect()}
-        if found:
+    def _note_older(self, older: Older, *, told: bool) -> None:
+        """Note what is left out, since records in older segments tell too little of it."""
+        groups = older.untold - {""}
+        if groups:
             self._notes.append(
-                f"{len(found)} groups, as {truncate(min(found))!r}, have records in segments that "
-                "a build before 0.2 sealed; their columns tell too little of the heartbeat "
+                f"{len(groups)} groups, as {truncate(min(groups))!r}, have records in segments "
+                "that a build before 0.2 sealed; their columns tell too little of the heartbeat "
                 "protocol, so these groups are computed by evolve alone, not a second time by SQL"
             )
-        return found
+        if older.in_part:
+            self._notes.append(
+                f"{len(older.in_part)} groups have records in older segments, whose columns do not "
+                "tell what members say of themselves; that is computed by evolve alone, not a "
+                "second time by SQL"
+            )
+        if told and "" in older.untold:
+            self._notes.append(
+                "settings, topics, access and requests are computed by evolve alone, not a second "
+                "time by SQL, nor are the principals of members: the columns of older segments do "
+                "not tell them"
+            )
 
     def _report(self, log: NodeLog, folded: Folded, expected: Expected | None) -> Report:
         last, _ = folded.head()

@@ -1,0 +1,42 @@
+"""The rules as SQL text: reads a statement of `rules/`, and runs it over tables that are given.
+
+A row is `at` a place there: one number of 64 bits, which grows with the log. It is the index of its
+entry (`at div 16777216`), the ordinal within that, and eight numbers more, for rows that are made
+of one record: one number keeps Spark's aggregates on hashes, of a pair it would have to sort.
+Ordinals below 0 are of rows that stand for a checkpoint. Knows no rule; imports no `coordinator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from pyspark.sql import DataFrame
+
+
+def statement(name: str, **tables: DataFrame) -> DataFrame:
+    """Return what a statement of `rules/` selects from these tables, by the names it has there.
+
+    Spark gives each a view for the time of this call. With a view it drops what is persisted of the
+    very same plan; hence a filter, which is gone when the plan is made.
+    """
+    return _selected(_text(name), tables)
+
+
+@cache
+def _text(name: str) -> str:
+    return files(__package__).joinpath("rules", f"{name}.sql").read_text("utf-8")
+
+
+def together(*parts: DataFrame) -> DataFrame:
+    """Return the entries of several tables, joined at once: each step would analyse all anew."""
+    tables = {f"part_{nth}": part for nth, part in enumerate(parts)}
+    text = " union all ".join(f"select grp, kind, key, value from {{{name}}}" for name in tables)  # noqa: S608 - our own names
+    return _selected(text, tables)
+
+
+def _selected(text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
+    spark = next(iter(tables.values())).sparkSession
+    views = {name: table.where("true") for name, table in tables.items()}
+    return spark.sql(text, **views)  # type: ignore[arg-type]  # stubs know fewer kinds

@@ -1,4 +1,6 @@
-"""Makes the generated parts of the documentation anew: `./dev docs`, or `--check` to only compare.
+"""Makes the generated parts of the documentation, and the SQL for DuckDB, anew: `./dev docs`.
+
+`--check` only compares.
 
 Exit codes: 0 all current (or renewed), 1 with `--check` something was out of date.
 """
@@ -11,13 +13,16 @@ from pathlib import Path
 
 from docs.blocks import Page, pages
 from docs.contents import make
+from docs.duckdb_views import duckdb_views
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def stale() -> list[Page]:
     """Return the pages that the code would have otherwise."""
-    return [page for page in pages(ROOT / "docs", make) if page.text != page.renewed]
+    views = ROOT / "replay" / "holdfast" / "replay" / "views" / "state.sql"
+    found = [*pages(ROOT / "docs", make), Page(views, views.read_text(), duckdb_views())]
+    return [page for page in found if page.text != page.renewed]
 
 
 def main() -> int:

@@ -52,6 +52,7 @@ from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold
 from holdfast.replay.verify.node_comparison import EXPORT, nothing_sealed
 from holdfast.replay.verify.verification import SHARES, verify_logs
+from holdfast.replay.views.script import script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +85,7 @@ __all__ = [
     "state",
     "tail",
     "verify",
+    "views",
     "why",
 ]
 
@@ -305,6 +307,14 @@ def _told(
     here = [(name, at) for name, at in zip(names, places, strict=True) if isinstance(at, Path)]
     own = own_states(here, clusters)
     return own._replace(anchors=[*anchors, *own.anchors])
+
+
+def views(node_dirs: Sequence[Folder | str]) -> str:
+    """Return the SQL by which DuckDB computes the whole state at the end of the longest log.
+
+    Needs no Spark. Raises WrongUse for a log that begins behind a cut, or has no segment.
+    """
+    return script(max(_logs(node_dirs), key=lambda log: log.last))
 
 
 def _logs(node_dirs: Sequence[Folder | str]) -> list[NodeLog]:

@@ -328,6 +328,18 @@ def generate(out: Path, faults: str, *, as_json: bool, **options: Any) -> None: 
 
 
 @replay.command()
+@node_dirs
+def views(folders: tuple[Path, ...]) -> None:
+    """Print the SQL by which DuckDB computes the whole state; needs no Java.
+
+    `holdfast replay views --node-dir DIR > state.sql`, then `duckdb state.db -f state.sql`: the
+    table holdfast.state has a row for each key, as verify compares them. Of several nodes, the one
+    with the longest log is read.
+    """
+    say_lines(run(lambda app: app.views(folders)).splitlines())
+
+
+@replay.command()
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="A folder for it.")
 @as_json
 def package(to: Path, *, as_json: bool) -> None:

@@ -156,7 +156,7 @@ def test_another_cluster_and_one_that_is_away_are_told(
         goes_on(log)
         with pytest.raises((WrongUse, ValueError), match="is of cluster c"):
             followed(spark, live._replace(cluster_id="d"), out)
-    monkeypatch.setattr("holdfast.replay.stream.served.CALL_MS", 200)
+    monkeypatch.setattr("holdfast.replay.stream.served.UNCONNECTED_MS", 200)
 
     with pytest.raises(Unreached, match="no node served the log"):
         ServedLog.of(Nodes(nodes.addresses))

@@ -156,8 +156,8 @@ def test_who_may_not_read_everything_is_told_before_and_after_a_batch() -> None:
 
 
 def test_no_node_that_serves_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served, "CALL_MS", 200)
-    with pytest.raises(Unreached, match=r"no node served the log .* it goes on where it was"):
+    monkeypatch.setattr(served, "UNCONNECTED_MS", 200)
+    with pytest.raises(Unreached, match=r"no node served the log; last: .* nobody listens there"):
         ServedLog.of(Nodes((NOBODY,)))
 
 

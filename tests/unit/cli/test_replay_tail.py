@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.cli import replay_app
-from holdfast.cli.connect import Cluster
+from holdfast.cli import replay_app, replay_tail
 from holdfast.cli.main import main
 from holdfast.client import Tls
 
@@ -30,7 +29,7 @@ class _App:
         self.error = error
         self.followed: list[Any] = []
 
-    Nodes = staticmethod(lambda addresses, tls: (addresses, tls))
+    Nodes = staticmethod(lambda addresses, tls, _: (addresses, tls))
     Limits = staticmethod(lambda *limits: limits)
 
     def tail(self, followed: object, out: Path, **options: object) -> None:
@@ -72,14 +71,11 @@ def test_a_cluster_in_the_environment_is_passed_over_for_a_directory(app: _App) 
 def test_nodes_are_followed_with_what_shows_who_asks(
     app: _App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once they have answered: who cannot reach them is told without Spark."""
-    asked: list[object] = []
-    monkeypatch.setattr(Cluster, "call", lambda _, request, __: asked.append(request))
+    monkeypatch.setattr(replay_tail, "check_tls", lambda _: None)
 
     ended = tail("--address", "a:1,b:2", "--tls", "here")
 
     assert ended.exit_code == 0, ended.output
-    assert len(asked) == 1
     tls = Tls(Path("here/ca.pem"), Path("here/certificate.pem"), Path("here/key.pem"))
     assert app.followed == [(("a:1", "b:2"), tls)]
 
@@ -93,12 +89,17 @@ def test_no_cluster_and_no_directory_names_both_ways(app: _App, tmp_path: Path) 
     assert app.followed == []
 
 
-def test_nodes_that_are_away_end_it_with_3(app: _App) -> None:
-    """Before Spark is started, and while it runs."""
-    before = tail("--address", NOWHERE)
-    app.error = _App.Unreached("no node served the log")
-    later = tail("--node-dir", ".")
+def test_files_that_are_no_certificates_are_told_at_once(app: _App, tmp_path: Path) -> None:
+    ended = tail("--address", NOWHERE, "--tls", str(tmp_path))
 
-    assert (before.exit_code, later.exit_code) == (3, 3)
-    assert "nobody listens there" in before.stderr
-    assert later.stderr == "holdfast: no node served the log\n"
+    assert ended.exit_code == 1
+    assert "--tls names a directory of ca.pem" in ended.stderr
+    assert app.followed == []
+
+
+def test_nodes_that_are_away_end_it_with_3(app: _App) -> None:
+    app.error = _App.Unreached("no node served the log")
+    ended = tail("--address", NOWHERE)
+
+    assert ended.exit_code == 3
+    assert ended.stderr == "holdfast: no node served the log\n"

@@ -52,7 +52,7 @@ _NAME: Final = (
     f"--tls names a directory of ca.pem, certificate.pem and key.pem ({_FOLDER}), and cluster.json "
     "such files"
 )
-_AT_A_TERMINAL: Final = Wording(
+AT_A_TERMINAL: Final = Wording(
     give="give --tls DIR, a directory of ca.pem, certificate.pem and key.pem",
     leave_out="leave --tls out",
     files=f" ({_FOLDER})",
@@ -222,17 +222,17 @@ class Cluster:
         logging.getLogger("holdfast.client").addHandler(logging.NullHandler())
         tls = self._target.tls
         if tls:
-            _check(tls)
+            check_tls(tls)
         return Caller(
             self._target.addresses,
             credentials=tls,
             connect_timeout_ms=UNCONNECTED_MS,
             answered_max=ANSWERED_MAX,
-            wording=_AT_A_TERMINAL,
+            wording=AT_A_TERMINAL,
         )
 
 
-def _check(tls: Tls) -> None:
+def check_tls(tls: Tls) -> None:
     """End the command before any call if a file is unusable or a certificate is invalid."""
     try:
         check_files(tls)

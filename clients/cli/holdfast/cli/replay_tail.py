@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from holdfast.cli.connect import Cluster
+from holdfast.cli.connect import AT_A_TERMINAL, check_tls
 from holdfast.cli.ending import fail
 from holdfast.cli.options import finds_cluster
 from holdfast.cli.render.speaking import say
 from holdfast.cli.replay_app import run
 from holdfast.cli.replay_options import on_spark
 from holdfast.cli.target import NotRunning
-from holdfast.v1.admin_pb2 import DescribeClusterRequest, DescribeClusterResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,10 +71,10 @@ def tail(  # noqa: PLR0913 - one for each option
     """
     if folder is not None:
         _refuse_cluster()
-    target = _asked(find) if folder is None else None
+    target = _found(find) if folder is None else None
     run(
         lambda app: app.tail(
-            app.Nodes(target.addresses, target.tls) if target else folder,
+            app.Nodes(target.addresses, target.tls, AT_A_TERMINAL) if target else folder,
             out,
             limits=app.Limits(round(ownerless * 1000), restless, storm),
             once=once,
@@ -103,12 +102,12 @@ def _refuse_cluster() -> None:
         )
 
 
-def _asked(find: Callable[[], Target]) -> Target:
-    """Find the cluster and ask it something: it is told at once, without Spark, if that fails."""
+def _found(find: Callable[[], Target]) -> Target:
+    """Find the cluster; ends the command if there is none, or it cannot be asked."""
     try:
         target = find()
     except NotRunning as error:
         fail(f"{error}; or give --node-dir DIR, to follow what a node has sealed")
-    with Cluster(target) as cluster:
-        cluster.call(DescribeClusterRequest(), DescribeClusterResponse)
+    if target.tls:
+        check_tls(target.tls)
     return target

@@ -95,7 +95,7 @@ class ServedLog(NamedTuple):
     @classmethod
     def of(cls, nodes: Nodes) -> ServedLog:
         """Ask a cluster. Raises Unreached, and ValueError for what cannot be followed."""
-        with LogReader(nodes) as reader:
+        with LogReader(nodes, starts=True) as reader:
             try:
                 return cls(nodes, reader.cluster_id(), reader.newest().index)
             except TailStopped as error:

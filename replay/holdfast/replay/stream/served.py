@@ -7,7 +7,6 @@ sentence. Knows the client; no Spark, no file of a log.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,9 @@ from google.protobuf.message import Message
 
 from holdfast.client import HoldfastError, OutcomeUnknown, Tls, Unavailable
 from holdfast.client._rpc.caller import END_GRACE_MS, Caller
+from holdfast.client._rpc.connect_errors import IN_CODE, Wording
 from holdfast.client.errors import InvalidArgument
+from holdfast.client.sync.threads import THREAD
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import WrongUse, place_of
 from holdfast.replay.read.log_rows import ENTRY_LAST
@@ -40,6 +41,8 @@ CALL_MS: Final = 10_000
 """How long a node may take to answer; one that does not is left for the next."""
 ROUNDS: Final = 3
 """How often that may be before the stream ends; with more nodes once for each."""
+UNCONNECTED_MS: Final = 3_000
+"""How long a start waits while no node accepts a connection."""
 LAG_S: Final = 30.0
 """How long nodes may lack what one of them has told."""
 _PAUSE_S: Final = 0.2
@@ -54,6 +57,8 @@ class Nodes(NamedTuple):
     addresses: tuple[str, ...]
     tls: Tls | None = None
     """None: an insecure loopback."""
+    wording: Wording = IN_CODE
+    """How users give `tls` to the program that shows the errors; told to no other process."""
 
     def option(self) -> str:
         """Write it for a process on another machine, where files have the same names.
@@ -85,13 +90,22 @@ class Page(NamedTuple):
 
 
 class LogReader:
-    """Reads the log of a cluster; within one thread, and to be closed."""
+    """Reads the log of a cluster; to be closed. All of a process share one event loop."""
 
-    def __init__(self, nodes: Nodes) -> None:
-        """Connect with nobody yet. Raises ValueError for files that cannot be used for TLS."""
-        self._caller = Caller(nodes.addresses, credentials=nodes.tls)
-        self._runner = asyncio.Runner()
-        self._rounds = max(ROUNDS, len(nodes.addresses))
+    def __init__(self, nodes: Nodes, *, starts: bool = False) -> None:
+        """Connect with nobody yet. Raises ValueError for files that cannot be used for TLS.
+
+        `starts`: somebody waits to hear whether a node can be reached at all.
+        """
+        self._rounds = 1 if starts else max(ROUNDS, len(nodes.addresses))
+        self._caller = THREAD.make(
+            lambda: Caller(
+                nodes.addresses,
+                credentials=nodes.tls,
+                connect_timeout_ms=UNCONNECTED_MS if starts else None,
+                wording=nodes.wording,
+            )
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -106,8 +120,7 @@ class LogReader:
 
     def close(self) -> None:
         """Close all connections."""
-        self._runner.run(self._caller.close(grace_ms=END_GRACE_MS))
-        self._runner.close()
+        THREAD.run(self._caller.close(grace_ms=END_GRACE_MS))
 
     def cluster_id(self) -> str:
         """Return the id of the cluster that answers."""
@@ -211,15 +224,16 @@ class LogReader:
         return self._run(request, answer)
 
     def _run(self, request: Message, answer: type[AnswerT]) -> AnswerT:
-        return self._runner.run(self._caller.call(request, answer, timeout_ms=CALL_MS))
+        return THREAD.run(self._caller.call(request, answer, timeout_ms=CALL_MS))
 
     def _ended(self, error: HoldfastError) -> Exception:
         """Say why a call had no answer."""
         told = one_line(error).removesuffix(".")
         if isinstance(error, Unavailable | OutcomeUnknown):
+            end = "" if told.endswith("?") else "."
             return Unreached(
-                f"no node served the log within {self._rounds * CALL_MS // 1000} s; last: {told}. "
-                "Start the tail again once one does: it goes on where it was"
+                f"no node served the log; last: {told}{end} Start the tail again once one does: "
+                "it goes on where it was"
             )
         return TailStopped(told)
 

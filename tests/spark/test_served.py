@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -127,6 +128,26 @@ def test_what_no_node_has_though_one_told_it_ends_the_stream(
         pytest.raises(TailStopped, match=f"behind entry 5, .* up to entry {LOG.index}: .* --out"),
     ):
         read(nodes)
+
+
+def test_the_time_of_whoever_takes_the_records_is_not_the_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker waits for Spark between two pages, and a node that lags then still has its time."""
+    node, now_s = serves(LOG, applied=5), [0.0]
+
+    def catch_up(_: float) -> None:
+        node.applied = None
+
+    clock = SimpleNamespace(monotonic=lambda: now_s[0], sleep=catch_up)
+    monkeypatch.setattr(served, "time", clock)
+    found = list[Position]()
+    with serving(node) as nodes, LogReader(nodes) as reader:
+        for page in reader.between(START, ENDS):
+            found += [Position(each.position.index, each.position.ordinal) for each in page]
+            now_s[0] += 2 * served.LAG_S
+
+    assert found == places(LOG)
 
 
 def test_s24_a_history_that_begins_later_is_one_sentence() -> None:

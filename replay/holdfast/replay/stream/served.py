@@ -161,9 +161,9 @@ class LogReader:
         while place < last:
             page = self._page(place)
             if page.last > place:
-                moved_s = time.monotonic()
                 if found := [each for each in page.records if _place(each) <= last]:
                     yield found
+                moved_s = time.monotonic()  # whoever takes the records may be slow
             elif time.monotonic() - moved_s > LAG_S:
                 raise TailStopped(_lost(place, last))
             else:  # this node lags behind the one that told

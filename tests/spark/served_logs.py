@@ -110,7 +110,7 @@ def serves(
     thaws: Event | None = None,
 ) -> ServingNode:
     """A node that answers what a tail asks, and no other call."""
-    return ServingNode(log, applied, first, refuses, thaws)  # type: ignore[abstract]
+    return ServingNode(log, applied, first, refuses, thaws)  # type: ignore[abstract]  # serves only what a tail asks
 
 
 @contextmanager

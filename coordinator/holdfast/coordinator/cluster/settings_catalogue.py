@@ -266,7 +266,7 @@ _ALL: Final = (
     Setting(
         "log.segment_age_ms_max",
         CLUSTER,
-        3_600_000,
+        _DAY_MS,
         1_000,
         30 * _DAY_MS,
         "ms",

@@ -79,9 +79,13 @@ def form(draft: Draft, command: FormCluster) -> bool:
 
 
 def seal(draft: Draft, command: SealSegment) -> None:
-    """Set a boundary after the last one, and never beyond what is applied (S22)."""
-    last = command.last
-    if draft.state.sealed < last and last.index <= draft.state.applied_index:
+    """Set a boundary after the last one, and never beyond what is applied (S22).
+
+    It must be chosen by somebody who had applied the record of the boundary before it: a segment
+    tells by that record where it begins. Of two that were chosen at once, one comes to nothing.
+    """
+    last, sealed = command.last, draft.state.sealed
+    if command.behind == sealed < last and last.index <= draft.state.applied_index:
         draft.emit(SegmentSealed(last), "S22")
 
 

@@ -349,6 +349,8 @@ class SealSegment:
     """Set a boundary of sealed segments for every node: all records up to `last` (S22)."""
 
     last: Position
+    behind: Position
+    """The last boundary when `last` was chosen. If there is another one by now, nothing is set."""
 
 
 @dataclass(frozen=True, slots=True)

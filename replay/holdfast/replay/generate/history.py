@@ -150,7 +150,7 @@ class History:
         self._out.seal(self._held)
         last, self._held = self._held[-1].row.position, []
         self._boundaries.restart()  # before the record that tells of it, which is the next one's
-        self._of_cluster(SealSegment(last))
+        self._of_cluster(SealSegment(last, self.leader.state.sealed))
 
     def _fail_over(self) -> None:
         self.leader.now_ms += FAILOVER_MS

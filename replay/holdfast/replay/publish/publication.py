@@ -98,7 +98,7 @@ def _units(node_dir: Path) -> list[_Unit]:
     units += map(_segment, segments_in(place))
     if not units:
         raise PublishRefused(
-            f"nothing is sealed in {place}: a node seals its log once an hour, or as soon as it is "
+            f"nothing is sealed in {place}: a node seals its log once a day, or as soon as it is "
             "long enough"
         )
     return units

@@ -1,33 +1,43 @@
 """Decide when a segment of old events is due: the leader sets boundaries on the log (S22, S23).
 
 The settings say after how many records, bytes or milliseconds. Every node then seals up to the same
-position (`event_log.seal`). Counts start over with each leadership, so a boundary may come late,
-but never twice for the same records.
+position (`event_log.seal`). Counts of records and bytes start over with each leadership, so a
+boundary may come late by them, but never twice for the same records. The age goes on: in a cluster
+whose leader changes every night it would else never come to a day.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.model.commands import SealSegment
 from holdfast.coordinator.model.events import SegmentSealed
 from holdfast.coordinator.model.ids import Position
+from holdfast.runtime.background import unsealed
+from holdfast.runtime.event_log.history import NotHeld
+from holdfast.storage.codec.event_codec import CodecError
+from holdfast.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.coordinator.model.events import Record
     from holdfast.runtime.groups.actors import Actors
-    from holdfast.runtime.ports import ReplicaLike
+    from holdfast.runtime.ports import HistoryLike, ReplicaLike
+
+logger = logging.getLogger(__name__)
 
 
 class SegmentRoll:
     """Sets boundaries while this node leads. A listener of the replica."""
 
-    def __init__(self, replica: ReplicaLike, actors: Actors) -> None:
-        self._replica, self._actors = replica, actors
+    def __init__(self, replica: ReplicaLike, actors: Actors, history: HistoryLike) -> None:
+        self._replica, self._actors, self._history = replica, actors, history
         self._asked = Position(0, 0)
+        self._looking: asyncio.Task[None] | None = None
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -44,9 +54,20 @@ class SegmentRoll:
 
     def on_leading(self, term: int) -> None:
         """Start to count; a boundary that was submitted in an older term may have been lost."""
-        del term
         self._asked = Position(0, 0)
         self._begin_anew()
+        self._looking = asyncio.ensure_future(self._look_back(term, self._replica.state.sealed))
+
+    async def _look_back(self, term: int, sealed: Position) -> None:
+        """Find out how old the oldest record is that older leaders have left unsealed."""
+        try:
+            oldest = await unsealed.oldest(self._history, sealed)
+        except (NotHeld, CodecError, StorageError, OSError, ValueError) as error:
+            logger.info("the age of what is not sealed counts from now on: %s", error)
+            return
+        same = (self._replica.leading_term, self._replica.state.sealed) == (term, sealed)
+        if oldest is not None and same:
+            self._oldest_ms = oldest.log_time_ms  # what was applied since then is younger
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Count records, and submit a boundary behind this entry when one is due."""
@@ -54,15 +75,17 @@ class SegmentRoll:
         if not self._replica.leading_term or not records:
             return
         if any(isinstance(record.event, SegmentSealed) for record in records):
+            self._asked = Position(0, 0)  # one that is under way comes to nothing now
             self._begin_anew()
             return
         self._count += len(records)
         if self._oldest_ms is None:
             self._oldest_ms = records[0].log_time_ms
         last = records[-1]
-        if self._asked <= self._replica.state.sealed and self._due(last.log_time_ms):
+        sealed = self._replica.state.sealed
+        if self._asked <= sealed and self._due(last.log_time_ms):
             self._asked = last.position
-            self._actors.submit(SealSegment(last.position))
+            self._actors.submit(SealSegment(last.position, sealed))
 
     def _due(self, now_ms: int) -> bool:
         bounds = settings.of_cluster(self._replica.state)

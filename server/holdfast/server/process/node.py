@@ -106,7 +106,7 @@ class Node:
         recovering: RaiseRecoveryNumber = NEVER_RECOVERED,
     ) -> None:
         """`servers`: one for each port for clients, bound; they serve the same."""
-        self.config, self.replica = config, replica
+        self.config, self.replica, self._history = config, replica, history
         self._known = known = KnownNodes(replica, config.peers)
         self._nodes = Nodes(replica, known, peer_troubles, peer_builds)
         self.facts = NodeFacts(config.data_dir, config.tls)
@@ -169,7 +169,7 @@ class Node:
         self._sessions.listen()
         self._health.listen()
         self._offset_retention.listen()
-        SegmentRoll(self.replica, self.actors).listen()
+        SegmentRoll(self.replica, self.actors, self._history).listen()
         self._log.listen()
         self.revocations.listen(self.replica)
         self.applied_counts.listen(self.replica)

@@ -51,7 +51,7 @@ def cluster(level: int = 2, **bounds: int) -> Core:
 
 def sealed(core: Core, *indexes: int) -> Core:
     for index in indexes:
-        core.submit(SealSegment(Position(index, 0)))
+        core.submit(SealSegment(Position(index, 0), core.state.sealed))
     return core
 
 

@@ -15,6 +15,7 @@ from holdfast.coordinator.model.commands import (
     CreateTopics,
     DeleteTopics,
     FormCluster,
+    SealSegment,
 )
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
@@ -24,12 +25,14 @@ from holdfast.coordinator.model.events import (
     MemberUpdated,
     PartitionsAdded,
     RebalanceStarted,
+    SegmentSealed,
     SettingChange,
     SettingsChanged,
     TopicsCreated,
     TopicsDeleted,
     TopicSize,
 )
+from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.rejections import (
     InvalidConfig,
@@ -276,3 +279,26 @@ def test_s3_a_topic_tells_from_level_2_on_when_it_was_created(
     assert [first.created_index, desk.state.topics["t"].created_index] == created
     desk.happened("", PartitionsAdded((TopicSize("t", 4),)))
     assert desk.state.topics["t"] == TopicSize("t", 4, created[1])
+
+
+def test_s22_of_two_boundaries_that_were_chosen_at_once_one_is_set(desk: Desk) -> None:
+    """S22: the segment of the other would not hold the record that tells where it begins."""
+    desk.topics(a=1)
+    desk.topics(b=1)
+    nowhere, applied = Position(0, 0), desk.state.applied_index
+    first = SealSegment(Position(applied - 1, 0), nowhere)
+    second = SealSegment(Position(applied, 0), nowhere)
+
+    assert desk.decide(topics.seal, first)[1] == (SegmentSealed(first.last),)
+    assert desk.decide(topics.seal, second)[1] == ()
+    assert desk.state.sealed == first.last
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_s22_no_boundary_is_set_again_nor_beyond_what_is_applied(ahead: int, desk: Desk) -> None:
+    desk.topics(a=1)
+    sealed = Position(desk.state.applied_index, 0)
+    desk.decide(topics.seal, SealSegment(sealed, Position(0, 0)))
+    further = Position(desk.state.applied_index + 1, 0) if ahead else sealed
+
+    assert desk.decide(topics.seal, SealSegment(further, sealed))[1] == ()

@@ -33,7 +33,7 @@ class World:
             SettingChange(f"log.retention_{key}", str(value)) for key, value in bounds.items()
         )
         core.submit(FormCluster("c", changes, 2))
-        core.submit(SealSegment(Position(1, 0)))
+        core.submit(SealSegment(Position(1, 0), core.state.sealed))
         self.state: State = core.state
         self.submitted: list[Command] = []
         self.looked = 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
 import pytest
 
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
@@ -11,6 +14,13 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import Settings, State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.runtime.background.segment_roll import SegmentRoll
+from holdfast.runtime.event_log.history import NotHeld
+from unit.runtime.fake_history import FakeHistory
+
+if TYPE_CHECKING:
+    from unit.runtime.fake_replica import FakeReplica
+
+DAY_MS = 24 * 3_600_000
 
 
 class World:
@@ -24,7 +34,9 @@ class World:
         self.leading_term = 1
         self.record_bytes = 0
         self.submitted: list[Command] = []
-        self.roll = SegmentRoll(self, self)  # type: ignore[arg-type]  # all that it uses
+        self.records: list[Record] = []
+        self.history = FakeHistory(cast("FakeReplica", self))
+        self.roll = SegmentRoll(cast("Any", self), cast("Any", self), self.history)
 
     def submit(self, command: Command) -> None:
         self.submitted.append(command)
@@ -42,12 +54,27 @@ class World:
             "",
             event or GroupCreated(),
         )
+        self.records.append(record)
+        self.state = self.state._replace(applied_index=index)
         if isinstance(event, SegmentSealed):
             self.state = self.state._replace(sealed=event.last)
         self.roll.on_applied([record], index)
 
+    def lead(self, term: int) -> None:
+        """Let this node lead in a new term, and look at what older ones have left."""
+
+        async def story() -> None:
+            self.leading_term = term
+            self.roll.on_leading(term)
+            looking = self.roll._looking
+            assert looking is not None
+            await looking
+
+        asyncio.run(story())
+
 
 EVENTS_MIN = 10
+UNSEALED = Position(0, 0)
 
 
 def test_a_boundary_comes_behind_the_record_that_fills_a_segment_and_only_once() -> None:
@@ -55,7 +82,7 @@ def test_a_boundary_comes_behind_the_record_that_fills_a_segment_and_only_once()
     for index in range(1, EVENTS_MIN + 5):
         world.apply(index)
 
-    assert world.submitted == [SealSegment(Position(EVENTS_MIN, 0))]
+    assert world.submitted == [SealSegment(Position(EVENTS_MIN, 0), UNSEALED)]
 
 
 def test_counting_begins_anew_behind_a_boundary() -> None:
@@ -66,7 +93,8 @@ def test_counting_begins_anew_behind_a_boundary() -> None:
     for index in range(EVENTS_MIN + 2, 2 * EVENTS_MIN + 2):
         world.apply(index)
 
-    assert world.submitted[1:] == [SealSegment(Position(2 * EVENTS_MIN + 1, 0))]
+    last, before = Position(2 * EVENTS_MIN + 1, 0), Position(EVENTS_MIN, 0)
+    assert world.submitted[1:] == [SealSegment(last, before)]
 
 
 def test_age_counts_by_log_time() -> None:
@@ -77,7 +105,7 @@ def test_age_counts_by_log_time() -> None:
     assert world.submitted == []
 
     world.apply(3, log_time_ms=1_000 + age_ms)
-    assert world.submitted == [SealSegment(Position(3, 0))]
+    assert world.submitted == [SealSegment(Position(3, 0), UNSEALED)]
 
 
 @pytest.mark.parametrize("term", [0])
@@ -88,3 +116,79 @@ def test_a_node_that_does_not_lead_sets_none(term: int) -> None:
         world.apply(index)
 
     assert world.submitted == []
+
+
+def test_a_quiet_log_is_sealed_once_a_day() -> None:
+    """S22: by the default; each segment has up to 17 files, and they are kept for ever."""
+    world = World()
+    world.apply(1, log_time_ms=1_000)
+    world.apply(2, log_time_ms=1_000 + DAY_MS - 1)
+    assert world.submitted == []
+
+    world.apply(3, log_time_ms=1_000 + DAY_MS)
+    assert world.submitted == [SealSegment(Position(3, 0), UNSEALED)]
+
+
+def test_the_age_counts_from_the_oldest_record_whoever_led_then() -> None:
+    """S22: with a change of leaders every night the age would never come to a day."""
+    world = World()
+    world.apply(1, log_time_ms=1_000)
+    world.apply(2, log_time_ms=1_000 + DAY_MS // 2)
+    world.lead(2)
+    world.apply(3, log_time_ms=1_000 + DAY_MS)
+
+    assert world.submitted == [SealSegment(Position(3, 0), UNSEALED)]
+
+
+def test_the_record_of_a_boundary_makes_nothing_old() -> None:
+    """S22: a log to which nothing was added for days is not sealed for its boundary's sake."""
+    world = World()
+    world.apply(1)
+    world.apply(2, event=SegmentSealed(Position(1, 0)))
+    world.lead(2)
+    world.apply(3, log_time_ms=10 * DAY_MS)
+
+    assert world.submitted == []
+
+
+def test_a_boundary_that_was_set_meanwhile_leaves_the_age_alone() -> None:
+    """S22: what was found behind the boundary before it is sealed by now."""
+    world = World()
+    world.apply(1)
+
+    async def story() -> None:
+        world.roll.on_leading(world.leading_term)
+        world.apply(2, event=SegmentSealed(Position(1, 0)))
+        assert world.roll._looking is not None
+        await world.roll._looking
+
+    asyncio.run(story())
+    world.apply(3, log_time_ms=DAY_MS)
+
+    assert world.submitted == []
+
+
+def test_a_history_that_cannot_be_read_costs_the_age_and_nothing_else() -> None:
+    world = World()
+    world.apply(1)
+    world.history.lost_before = Position(1, 0)
+    with pytest.raises(NotHeld):
+        asyncio.run(world.history.read(Position(0, 1), 1))
+    world.lead(2)
+    world.apply(2, log_time_ms=DAY_MS)
+    world.apply(3, log_time_ms=2 * DAY_MS)
+
+    assert world.submitted == [SealSegment(Position(3, 0), UNSEALED)]
+
+
+def test_s22_after_an_operators_boundary_the_next_one_is_set_in_its_turn() -> None:
+    """S22: the leader's own, which was under way, came to nothing: it was chosen before that."""
+    world = World(segment_events_max=EVENTS_MIN)
+    for index in range(1, EVENTS_MIN + 1):
+        world.apply(index)
+    world.apply(EVENTS_MIN + 1, event=SegmentSealed(Position(EVENTS_MIN - 1, 0)))
+    for index in range(EVENTS_MIN + 2, 2 * EVENTS_MIN + 2):
+        world.apply(index)
+
+    last, before = Position(2 * EVENTS_MIN + 1, 0), Position(EVENTS_MIN - 1, 0)
+    assert world.submitted[1:] == [SealSegment(last, before)]

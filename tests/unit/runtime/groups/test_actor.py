@@ -103,7 +103,8 @@ def test_s2_an_actor_that_will_try_again_is_not_forgotten(monkeypatch: pytest.Mo
     async def story() -> None:
         world = await World().lead()
         await with_topic(world)
-        boundary = c.SealSegment(Position(world.replica.state.applied_index, 0))
+        before = world.replica.state
+        boundary = c.SealSegment(Position(before.applied_index, 0), before.sealed)
         actor = await refused(world, boundary)
         kept = world.actors.actor("") is actor
         actor._try_again([boundary])
@@ -111,7 +112,8 @@ def test_s2_an_actor_that_will_try_again_is_not_forgotten(monkeypatch: pytest.Mo
         await world.settle()
         let_go = world.actors.actor("") is None
 
-        later = c.SealSegment(Position(world.replica.state.applied_index, 0))
+        now = world.replica.state
+        later = c.SealSegment(Position(now.applied_index, 0), now.sealed)
         actor = await refused(world, later)
         world.replica.step_down("node-2")
         proposed = len(world.replica.proposed)

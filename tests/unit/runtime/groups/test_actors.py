@@ -391,7 +391,7 @@ def test_s22_a_boundary_is_decided_on_a_state_that_holds_what_it_seals() -> None
         world.offer(creating("of-this-turn"))
         world.replica.slip_in("simple", c_offsets(9))
         last = Position(world.replica.state.applied_index, 0)
-        world.actors.submit(c.SealSegment(last))
+        world.actors.submit(c.SealSegment(last, world.replica.state.sealed))
         await world.settle()
 
         assert world.replica.state.sealed == last

@@ -1,0 +1,87 @@
+"""What lies behind the last boundary of sealed segments: its oldest record, and its newest (S22).
+
+A boundary is told by a record that lies behind it. Alone, it is nothing to seal: a boundary behind
+it would be told by a record again, and so on without end. Reads a few records of the history; knows
+no settings and sets no boundary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator.model.events import RequestRecorded, SegmentSealed
+from holdfast.coordinator.model.ids import Position
+from holdfast.storage.codec.event_codec import decode_record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.coordinator.model.events import Record
+    from holdfast.coordinator.model.state import State
+    from holdfast.runtime.ports import HistoryLike
+
+HEAD: Final = 3
+"""Records to look at for one that is not of the boundary itself, which has two at most."""
+PAGE: Final = 500
+"""Records that are read at once in the search for the last one."""
+FURTHER: Final = 16
+"""By so much the search for the last record begins earlier, if the newest entries have none."""
+
+
+async def oldest(history: HistoryLike, sealed: Position) -> Record | None:
+    """Return the oldest record behind the boundary `sealed`; None: there is only its own.
+
+    Raises `NotHeld`, `StorageError`, OSError, ValueError.
+    """
+    page = await history.read(_behind(sealed), HEAD)
+    return _first_of_others([decode_record(payload) for _, payload in page.records])
+
+
+async def end(history: HistoryLike, state: State) -> Position:
+    """Return where a boundary would be set now: the last record. `state` is applied here.
+
+    It is the last boundary, if there is nothing to seal. Raises as `oldest`.
+    """
+    if await oldest(history, state.sealed) is None:
+        return state.sealed
+    least, entries = _behind(state.sealed), 1
+    while True:
+        start = max(least, Position(state.applied_index + 1 - entries, 0))
+        last = await _last_from(history, start)
+        if last is not None:
+            return last
+        entries *= FURTHER  # those of a change of leaders or nodes have no record
+
+
+async def _last_from(history: HistoryLike, start: Position) -> Position | None:
+    last = None
+    while True:
+        page = await history.read(start, PAGE)
+        if page.records:
+            last = page.records[-1][0]
+        if page.end:
+            return last
+        start = page.next
+
+
+def _first_of_others(records: Sequence[Record]) -> Record | None:
+    """Return the first record that does not belong to a boundary.
+
+    To it belong what tells it, and the stored answer of the call that asked for it (S15), which is
+    right behind that.
+    """
+    told = None
+    for record in records:
+        if isinstance(record.event, SegmentSealed):
+            told = record.position
+        elif not (isinstance(record.event, RequestRecorded) and record.position == _after(told)):
+            return record
+    return None
+
+
+def _after(told: Position | None) -> Position | None:
+    return None if told is None else _behind(told)
+
+
+def _behind(position: Position) -> Position:
+    return Position(position.index, position.ordinal + 1)

@@ -93,6 +93,7 @@ RULES: Final[dict[str, Rule]] = {
     "LogService.ReadEvents/group": _group("reader"),
     "LogService.Watch": Rule("group", "reader", 0),
     "LogService.Watch/group": _group("reader"),
+    "LogService.SealLog": _cluster("operator"),
     "BackupService.BeginBackup": _cluster("admin"),
     "BackupService.ReadBackup": _cluster("admin"),
     "BackupService.EndBackup": _cluster("admin"),

@@ -176,6 +176,7 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     "LogService.Watch/group": lambda name: lg.WatchRequest(
         start=x.Position(index=1), group_id=name
     ),
+    "LogService.SealLog": lambda _: lg.SealLogRequest(),
     "BackupService.BeginBackup": lambda _: b.BeginBackupRequest(),
     "BackupService.ReadBackup": lambda _: b.ReadBackupRequest(copy_id="no-such-copy"),
     "BackupService.EndBackup": lambda _: b.EndBackupRequest(copy_id="no-such-copy"),

@@ -1838,6 +1838,7 @@ class HistoryFacts(_message.Message):
     RETENTION_FIELD_NUMBER: _builtins.int
     HINDRANCE_FIELD_NUMBER: _builtins.int
     CUT_INDEX_FIELD_NUMBER: _builtins.int
+    SEALED_FIELD_NUMBER: _builtins.int
     segment_bytes: _builtins.int
     """Bytes of its sealed segments."""
     measured_ms: _builtins.int
@@ -1854,6 +1855,12 @@ class HistoryFacts(_message.Message):
     """Why it is not deleted although settings say so, as a sentence; empty: nothing hinders it."""
     cut_index: _builtins.int
     """Index of the last entry that was cut off by the log; 0: none was."""
+    @_builtins.property
+    def sealed(self) -> _extras_pb2.Position:
+        """The last event in the sealed segments on its disk, or the last that was cut off. Unset: nothing is sealed yet, or the
+        node is older than this field.
+        """
+
     def __init__(
         self,
         *,
@@ -1864,10 +1871,11 @@ class HistoryFacts(_message.Message):
         retention: _builtins.bool = ...,
         hindrance: _builtins.str = ...,
         cut_index: _builtins.int = ...,
+        sealed: _extras_pb2.Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms", "full_in_ms", b"full_in_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms", "full_in_ms", b"full_in_ms", "sealed", b"sealed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms", "bytes_a_day", b"bytes_a_day", "cut_index", b"cut_index", "full_in_ms", b"full_in_ms", "hindrance", b"hindrance", "measured_ms", b"measured_ms", "retention", b"retention", "segment_bytes", b"segment_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms", "bytes_a_day", b"bytes_a_day", "cut_index", b"cut_index", "full_in_ms", b"full_in_ms", "hindrance", b"hindrance", "measured_ms", b"measured_ms", "retention", b"retention", "sealed", b"sealed", "segment_bytes", b"segment_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__full_in_ms: _TypeAlias = _typing.Literal["full_in_ms"]  # noqa: Y015
     _WhichOneofArgType__full_in_ms: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms"]  # noqa: Y015

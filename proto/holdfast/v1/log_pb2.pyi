@@ -192,3 +192,69 @@ class WatchResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WatchResponse: _TypeAlias = WatchResponse  # noqa: Y015
+
+@_typing.final
+class SealLogRequest(_message.Message):
+    """Asks for a boundary of sealed segments behind the last event."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SealLogRequest: _TypeAlias = SealLogRequest  # noqa: Y015
+
+@_typing.final
+class SealLogResponse(_message.Message):
+    """Answer to a SealLog: the boundary is on the log. The nodes seal up to it one after another; each tells how far it has
+    come (`HistoryFacts.sealed`).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    SEALED_FIELD_NUMBER: _builtins.int
+    ALREADY_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE also if there was nothing to seal."""
+    already: _builtins.bool
+    """Whether this call has set no boundary: nothing was applied since the last one but the event that tells of it, or
+    another call has set one meanwhile.
+    """
+    @_builtins.property
+    def sealed(self) -> _extras_pb2.Position:
+        """The last boundary: all events up to it belong to sealed segments. Unset: the log has no event to seal."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        sealed: _extras_pb2.Position | None = ...,
+        already: _builtins.bool = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast", "sealed", b"sealed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already", b"already", "error_code", b"error_code", "holdfast", b"holdfast", "sealed", b"sealed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SealLogResponse: _TypeAlias = SealLogResponse  # noqa: Y015

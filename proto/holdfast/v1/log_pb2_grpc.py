@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class LogServiceStub(object):
-    """Reads events by position. Any node serves it from what it has applied; events that it has applied are committed,
-    so no answer can later turn out to be wrong, only to be short.
+    """Reads events by position. Any node serves that from what it has applied; events that it has applied are committed,
+    so no answer can later turn out to be wrong, only to be short. SealLog is the leader's.
     """
 
     def __init__(self, channel):
@@ -46,11 +46,16 @@ class LogServiceStub(object):
                 request_serializer=holdfast_dot_v1_dot_log__pb2.WatchRequest.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_log__pb2.WatchResponse.FromString,
                 _registered_method=True)
+        self.SealLog = channel.unary_unary(
+                '/holdfast.v1.LogService/SealLog',
+                request_serializer=holdfast_dot_v1_dot_log__pb2.SealLogRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_log__pb2.SealLogResponse.FromString,
+                _registered_method=True)
 
 
 class LogServiceServicer(object):
-    """Reads events by position. Any node serves it from what it has applied; events that it has applied are committed,
-    so no answer can later turn out to be wrong, only to be short.
+    """Reads events by position. Any node serves that from what it has applied; events that it has applied are committed,
+    so no answer can later turn out to be wrong, only to be short. SealLog is the leader's.
     """
 
     def ReadEvents(self, request, context):
@@ -63,6 +68,14 @@ class LogServiceServicer(object):
     def Watch(self, request, context):
         """Sends events from a position on, then each new one as it is applied. To resume, ask from `next` of the last
         message seen. What the node no longer holds is the status OUT_OF_RANGE, which names the first position held.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SealLog(self, request, context):
+        """Has each node seal all that is applied now, without waiting until a segment is large or old enough. Kafka has no
+        such call.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -81,6 +94,11 @@ def add_LogServiceServicer_to_server(servicer, server):
                     request_deserializer=holdfast_dot_v1_dot_log__pb2.WatchRequest.FromString,
                     response_serializer=holdfast_dot_v1_dot_log__pb2.WatchResponse.SerializeToString,
             ),
+            'SealLog': grpc.unary_unary_rpc_method_handler(
+                    servicer.SealLog,
+                    request_deserializer=holdfast_dot_v1_dot_log__pb2.SealLogRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_log__pb2.SealLogResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'holdfast.v1.LogService', rpc_method_handlers)
@@ -90,8 +108,8 @@ def add_LogServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LogService(object):
-    """Reads events by position. Any node serves it from what it has applied; events that it has applied are committed,
-    so no answer can later turn out to be wrong, only to be short.
+    """Reads events by position. Any node serves that from what it has applied; events that it has applied are committed,
+    so no answer can later turn out to be wrong, only to be short. SealLog is the leader's.
     """
 
     @staticmethod
@@ -138,6 +156,33 @@ class LogService(object):
             '/holdfast.v1.LogService/Watch',
             holdfast_dot_v1_dot_log__pb2.WatchRequest.SerializeToString,
             holdfast_dot_v1_dot_log__pb2.WatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SealLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.LogService/SealLog',
+            holdfast_dot_v1_dot_log__pb2.SealLogRequest.SerializeToString,
+            holdfast_dot_v1_dot_log__pb2.SealLogResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class LogServiceStub:
-    """Reads events by position. Any node serves it from what it has applied; events that it has applied are committed,
-    so no answer can later turn out to be wrong, only to be short.
+    """Reads events by position. Any node serves that from what it has applied; events that it has applied are committed,
+    so no answer can later turn out to be wrong, only to be short. SealLog is the leader's.
     """
 
     @_typing.overload
@@ -41,11 +41,15 @@ class LogServiceStub:
     """Sends events from a position on, then each new one as it is applied. To resume, ask from `next` of the last
     message seen. What the node no longer holds is the status OUT_OF_RANGE, which names the first position held.
     """
+    SealLog: _grpc.UnaryUnaryMultiCallable[_log_pb2.SealLogRequest, _log_pb2.SealLogResponse]
+    """Has each node seal all that is applied now, without waiting until a segment is large or old enough. Kafka has no
+    such call.
+    """
 
 @_typing.type_check_only
 class LogServiceAsyncStub(LogServiceStub):
-    """Reads events by position. Any node serves it from what it has applied; events that it has applied are committed,
-    so no answer can later turn out to be wrong, only to be short.
+    """Reads events by position. Any node serves that from what it has applied; events that it has applied are committed,
+    so no answer can later turn out to be wrong, only to be short. SealLog is the leader's.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -55,10 +59,14 @@ class LogServiceAsyncStub(LogServiceStub):
     """Sends events from a position on, then each new one as it is applied. To resume, ask from `next` of the last
     message seen. What the node no longer holds is the status OUT_OF_RANGE, which names the first position held.
     """
+    SealLog: _aio.UnaryUnaryMultiCallable[_log_pb2.SealLogRequest, _log_pb2.SealLogResponse]  # type: ignore[assignment]
+    """Has each node seal all that is applied now, without waiting until a segment is large or old enough. Kafka has no
+    such call.
+    """
 
 class LogServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Reads events by position. Any node serves it from what it has applied; events that it has applied are committed,
-    so no answer can later turn out to be wrong, only to be short.
+    """Reads events by position. Any node serves that from what it has applied; events that it has applied are committed,
+    so no answer can later turn out to be wrong, only to be short. SealLog is the leader's.
     """
 
     @_abc_1.abstractmethod
@@ -77,6 +85,16 @@ class LogServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_log_pb2.WatchResponse], _abc.AsyncIterator[_log_pb2.WatchResponse]]:
         """Sends events from a position on, then each new one as it is applied. To resume, ask from `next` of the last
         message seen. What the node no longer holds is the status OUT_OF_RANGE, which names the first position held.
+        """
+
+    @_abc_1.abstractmethod
+    def SealLog(
+        self,
+        request: _log_pb2.SealLogRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_log_pb2.SealLogResponse, _abc.Awaitable[_log_pb2.SealLogResponse]]:
+        """Has each node seal all that is applied now, without waiting until a segment is large or old enough. Kafka has no
+        such call.
         """
 
 def add_LogServiceServicer_to_server(servicer: LogServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

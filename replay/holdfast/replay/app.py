@@ -359,8 +359,8 @@ def _longest(logs: Sequence[NodeLog]) -> NodeLog:
     readable = [log for log in logs if log.segments]
     if not readable:
         raise ValueError(
-            "none of these directories holds a readable segment; wait for one, or export the tail "
-            "with: holdfast log export"
+            "none of these directories holds a readable segment. `holdfast log seal` makes the "
+            "nodes write one; `holdfast log export` writes one from a stopped node"
         )
     early = sorted(readable, key=lambda log: log.begins.last)
     return max(early, key=lambda log: log.last)

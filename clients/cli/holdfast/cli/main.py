@@ -31,7 +31,7 @@ COMMANDS: Final = {
     "cluster": "Start a local cluster; show or await one; change its leader; end an upgrade.",
     "doctor": "Look for what is wrong in a cluster, or with a node on this machine.",
     "group": "Look at groups, explain them, remove members, rebalance, delete.",
-    "log": "Read the event log; anchor it; export, publish and verify what nodes hold of it.",
+    "log": "Read the event log; anchor and seal it; export, publish and verify what nodes hold.",
     "node": "Run one node; add, promote, remove and replace nodes.",
     "offsets": "List, set, reset and delete committed offsets.",
     "replay": "Replay the event log with Spark: verify it, report on it, show a past state.",

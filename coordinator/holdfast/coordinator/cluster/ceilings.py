@@ -27,6 +27,7 @@ from holdfast.coordinator.model.commands import (
     Growing,
     RaiseLevel,
     ReportBackup,
+    SealLog,
 )
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import PolicyViolation
@@ -120,7 +121,7 @@ def _extra(draft: Draft, since: Mark, command: Growing, grown: Usage) -> int | N
             return 0
         case AlterSettings(group_id=group_id):
             return 0 if group_id else None  # it is how a ceiling is raised
-        case RaiseLevel() | ReportBackup():
+        case RaiseLevel() | ReportBackup() | SealLog():
             return None
         case CommitOffsets():
             return 0 if _offsets_grew(draft, since, command) else 1

@@ -27,6 +27,7 @@ from holdfast.coordinator.model.commands import (
     OneShot,
     RaiseLevel,
     ReportBackup,
+    SealLog,
     TriggerRebalance,
 )
 from holdfast.coordinator.model.events import RequestRecorded
@@ -55,7 +56,9 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.stored_replies import StoredReply
 
 _Named: TypeAlias = CreateTopics | CreatePartitions | DeleteTopics | AlterSettings
-_ClusterOneShot: TypeAlias = _Named | RaiseLevel | ReportBackup | AlterAcls | AlterRevocations
+_ClusterOneShot: TypeAlias = (
+    _Named | RaiseLevel | ReportBackup | SealLog | AlterAcls | AlterRevocations
+)
 
 C = TypeVar("C", bound=OneShot)
 
@@ -110,7 +113,7 @@ def refusal(command: OneShot, rejection: Rejection) -> StoredReply:
             return LeaveReply(rejection)
         case TriggerRebalance() | InstallAssignment() | RaiseLevel() | ReportBackup():
             return DoneReply(rejection)
-        case AlterAcls() | AlterRevocations():
+        case SealLog() | AlterAcls() | AlterRevocations():
             return DoneReply(rejection)
         case _:
             return NamedReply(tuple(NamedResult(name, rejection) for name in _names(command)))

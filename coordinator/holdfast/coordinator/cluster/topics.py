@@ -35,7 +35,7 @@ from holdfast.coordinator.model.rejections import (
     TopicInUse,
     UnknownTopic,
 )
-from holdfast.coordinator.model.replies import NamedReply, NamedResult
+from holdfast.coordinator.model.replies import DoneReply, NamedReply, NamedResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         CreateTopics,
         DeleteTopics,
         FormCluster,
+        SealLog,
         SealSegment,
     )
     from holdfast.coordinator.model.rejections import Rejection
@@ -78,7 +79,7 @@ def form(draft: Draft, command: FormCluster) -> bool:
     return True
 
 
-def seal(draft: Draft, command: SealSegment) -> None:
+def seal(draft: Draft, command: SealSegment | SealLog) -> None:
     """Set a boundary after the last one, and never beyond what is applied (S22).
 
     It must be chosen by somebody who had applied the record of the boundary before it: a segment
@@ -87,6 +88,12 @@ def seal(draft: Draft, command: SealSegment) -> None:
     last, sealed = command.last, draft.state.sealed
     if command.behind == sealed < last and last.index <= draft.state.applied_index:
         draft.emit(SegmentSealed(last), "S22")
+
+
+def seal_log(draft: Draft, command: SealLog) -> DoneReply:
+    """Set a boundary that somebody asked for, if there is anything to seal."""
+    seal(draft, command)
+    return DoneReply(None)
 
 
 def create_topics(draft: Draft, command: CreateTopics) -> NamedReply:

@@ -58,6 +58,7 @@ from holdfast.coordinator.model.commands import (
     RaiseLevel,
     RaiseRecoveryNumber,
     ReportBackup,
+    SealLog,
     SealSegment,
 )
 from holdfast.coordinator.model.effects import Decision, InstallRegexes, InstallTarget
@@ -227,6 +228,7 @@ _ONE_SHOTS: Final[Mapping[type, Callable[[Draft, Any], StoredReply]]] = {
     AlterSettings: topics.alter_settings,
     RaiseLevel: levels.raise_level,
     ReportBackup: retention.report_backup,
+    SealLog: topics.seal_log,
     AlterAcls: access.alter,
     AlterRevocations: revocations.alter,
 }

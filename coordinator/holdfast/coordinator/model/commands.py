@@ -303,6 +303,15 @@ class ReportBackup:
 
 
 @dataclass(frozen=True, slots=True)
+class SealLog:
+    """LogService.SealLog: set a boundary of sealed segments; the fields are `SealSegment`'s."""
+
+    caller: Caller
+    last: Position
+    behind: Position
+
+
+@dataclass(frozen=True, slots=True)
 class AlterAcls:
     """AdminService.AlterAcls: all or nothing."""
 
@@ -398,6 +407,7 @@ ClusterCommand: TypeAlias = (
     | AlterSettings
     | RaiseLevel
     | ReportBackup
+    | SealLog
     | AlterAcls
     | AlterRevocations
     | GrantAdmin
@@ -418,6 +428,7 @@ ForAnyGroup: TypeAlias = (
     | AlterSettings
     | RaiseLevel
     | ReportBackup
+    | SealLog
     | AlterAcls
     | AlterRevocations
 )

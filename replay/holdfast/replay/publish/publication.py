@@ -98,8 +98,8 @@ def _units(node_dir: Path) -> list[_Unit]:
     units += map(_segment, segments_in(place))
     if not units:
         raise PublishRefused(
-            f"nothing is sealed in {place}: a node seals its log once a day, or as soon as it is "
-            "long enough"
+            f"nothing is sealed in {place}: a node seals its log once a day, as soon as it is "
+            "long enough, or when it is told to: `holdfast log seal`"
         )
     return units
 

@@ -22,8 +22,8 @@ def refuse_outside(log: NodeLog, cut: Cut) -> None:
     if cut.last is not None and cut.last.index > log.last.index:
         raise ValueError(
             f"there is no record at {cut.last.index} yet: the log of {log.node} ends at "
-            f"{log.last.index}.{log.last.ordinal}. What is not sealed yet can be exported "
-            "(`holdfast log export`)"
+            f"{log.last.index}.{log.last.ordinal}. What is not sealed yet can be sealed "
+            "(`holdfast log seal`), or exported from a stopped node (`holdfast log export`)"
         )
     if cut.log_time_ms is None or log.begins.cut:  # what a checkpoint stands for was looked at
         return

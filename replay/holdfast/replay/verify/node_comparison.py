@@ -35,9 +35,10 @@ HASHES: Final = "record hashes = manifests"
 NOTHING_SEALED: Final = "nothing is sealed here: no readable segment, and no exported tail"
 NOTHING_READABLE: Final = "no segment of any node can be read, so nothing was compared"
 EXPORT: Final = (
-    "no node has anything to verify. A node seals its log once a day, or as soon as it is long "
-    "enough; to verify what is not sealed, stop the node and run `holdfast log export --node-dir "
-    "DIR --out DIR/tail`, where DIR is its data directory"
+    "no node has anything to verify. A node seals its log once a day, as soon as it is long "
+    "enough, or when it is told to: `holdfast log seal`. To verify what a stopped node has not "
+    "sealed, run `holdfast log export --node-dir DIR --out DIR/tail`, where DIR is its data "
+    "directory"
 )
 
 

@@ -7,7 +7,7 @@ no settings and sets no boundary.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.coordinator.model.events import RequestRecorded, SegmentSealed
 from holdfast.coordinator.model.ids import Position
@@ -28,6 +28,15 @@ FURTHER: Final = 16
 """By so much the search for the last record begins earlier, if the newest entries have none."""
 
 
+class Boundary(NamedTuple):
+    """Where a boundary may be set."""
+
+    last: Position
+    """The last record; the last boundary, if there is nothing to seal."""
+    behind: Position
+    """The last boundary at that moment: if there is another one by now, look again."""
+
+
 async def oldest(history: HistoryLike, sealed: Position) -> Record | None:
     """Return the oldest record behind the boundary `sealed`; None: there is only its own.
 
@@ -37,13 +46,18 @@ async def oldest(history: HistoryLike, sealed: Position) -> Record | None:
     return _first_of_others([decode_record(payload) for _, payload in page.records])
 
 
-async def end(history: HistoryLike, state: State) -> Position:
-    """Return where a boundary would be set now: the last record. `state` is applied here.
+async def boundary(history: HistoryLike, state: State) -> Boundary:
+    """Return where a boundary may be set in this state, which is applied here.
 
-    It is the last boundary, if there is nothing to seal. Raises as `oldest`.
+    Raises as `oldest`.
     """
     if await oldest(history, state.sealed) is None:
-        return state.sealed
+        return Boundary(state.sealed, state.sealed)
+    return Boundary(await _last(history, state), state.sealed)
+
+
+async def _last(history: HistoryLike, state: State) -> Position:
+    """Find the last record, of which there is one behind the boundary."""
     least, entries = _behind(state.sealed), 1
     while True:
         start = max(least, Position(state.applied_index + 1 - entries, 0))

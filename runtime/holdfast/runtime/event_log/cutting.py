@@ -162,6 +162,13 @@ class Cutting:
                 self._sizes.learn(ended.output)
             return await asyncio.to_thread(self._sizes.parts)
 
+    async def reached(self) -> Position:
+        """Return where the newest segment here ends; 0.0: there is none.
+
+        Only one manifest is read: somebody waits. Raises OSError, ValueError.
+        """
+        return await asyncio.to_thread(_newest_end, self._place.segments)
+
     async def _run(self) -> None:
         again = AGAIN_SECONDS
         while True:
@@ -241,6 +248,11 @@ class Cutting:
                 if self._ended.wait(len(chunk) / BYTES_A_SECOND):
                     raise OSError("the node is being stopped")
         return path
+
+
+def _newest_end(segments: Path) -> Position:
+    found = segments_in(segments)
+    return Position(*read_manifest(found[-1]).last) if found else Position(0, 0)
 
 
 def _made(ended: Ended, last: Position) -> str:

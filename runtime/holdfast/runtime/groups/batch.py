@@ -12,7 +12,12 @@ from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.kernel.invariants import check_group, check_touched
 from holdfast.coordinator.model import events as ev
-from holdfast.coordinator.model.commands import ConsumerGroupHeartbeat, Heartbeat, SealSegment
+from holdfast.coordinator.model.commands import (
+    ConsumerGroupHeartbeat,
+    Heartbeat,
+    SealLog,
+    SealSegment,
+)
 from holdfast.coordinator.model.effects import Answer
 from holdfast.coordinator.model.membership import (
     CONVERTED,
@@ -102,7 +107,10 @@ class Batch:
         the batch began would have no effect on the batch's state (S22).
         """
         full = self._commands_weight() + weights.of_command(command) > self._weight_max
-        newer = isinstance(command, SealSegment) and command.last.index > self.base.applied_index
+        newer = (
+            isinstance(command, SealSegment | SealLog)
+            and command.last.index > self.base.applied_index
+        )
         self._closed = self._closed or full or newer or len(self.commands) >= COMMANDS_MAX
         return not self._closed
 

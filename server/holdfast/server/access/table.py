@@ -116,6 +116,7 @@ TABLE: Final[Mapping[str, Line]] = {
     "AdminService.AlterRevocations": Line(WHOLE, _RULE_CLUSTER),
     "LogService.ReadEvents": Line(SHOWN, _READ_GROUP),
     "LogService.Watch": Line(SHOWN, _READ_GROUP),
+    "LogService.SealLog": Line(WHOLE, _RUN_CLUSTER),
     "BackupService.BeginBackup": Line(WHOLE, _RULE_CLUSTER),
     "BackupService.ReadBackup": Line(WHOLE, _RULE_CLUSTER),
     "BackupService.EndBackup": Line(WHOLE, _RULE_CLUSTER),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.coordinator.cluster.retention import SealedPart
+    from holdfast.coordinator.model.ids import Position
     from holdfast.runtime.ports import ReplicaLike
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,9 @@ class Cuts(Protocol):
 
     async def sealed(self) -> list[SealedPart]:
         """Describe the segments here, in the order of the log."""
+
+    async def reached(self) -> Position:
+        """Return where the newest segment here ends. Raises OSError, ValueError."""
 
 
 class Proposes(Protocol):
@@ -57,6 +61,8 @@ class Outlook(NamedTuple):
     hindrance: str = ""
     """Why it is not, as a sentence."""
     cut_index: int = 0
+    sealed: Position = retention.NO_POSITION
+    """Up to where this node has sealed its log."""
 
 
 class HistoryOutlook:
@@ -76,6 +82,7 @@ class HistoryOutlook:
         self._directory, self._reserve, self._others = directory, reserve, others
         self._samples: deque[tuple[int, int]] = deque(maxlen=SAMPLES_MAX)
         self._parts: list[SealedPart] = []
+        self._sealed = retention.NO_POSITION
 
     async def run(self) -> None:
         """Look at the files from time to time, until cancelled."""
@@ -94,10 +101,11 @@ class HistoryOutlook:
 
     async def told(self) -> Outlook:
         """Tell what is known by the last look; of a disk that cannot be read, nothing."""
+        sealed = await self._sealed_to()
         try:
             free = await asyncio.to_thread(room_left, self._directory, self._reserve)
         except OSError:
-            return Outlook(disk_forecast.UNKNOWN)
+            return Outlook(disk_forecast.UNKNOWN, sealed=sealed)
         parts, state, now_ms = self._parts, self._replica.state, self._replica.log_time_ms()
         hindrance = self._hindrance(parts, now_ms)
         growth = disk_forecast.growth_of(parts, now_ms)
@@ -110,7 +118,17 @@ class HistoryOutlook:
             not retention.off(state),
             hindrance,
             retention.cut_at(state).index,
+            sealed,
         )
+
+    async def _sealed_to(self) -> Position:
+        """Return up to where this node has sealed; looks again as long as a boundary is ahead."""
+        if self._sealed < self._replica.state.sealed:
+            try:
+                self._sealed = max(self._sealed, await self._cuts.reached())
+            except (OSError, ValueError) as error:
+                logger.info("the newest segment cannot be looked at: %s", error)
+        return max(self._sealed, retention.cut_at(self._replica.state))
 
     def _hindrance(self, parts: Sequence[SealedPart], now_ms: int) -> str:
         state = self._replica.state

@@ -13,6 +13,7 @@ from holdfast.server.metrics import machine
 from holdfast.server.metrics.gathering import certificate_files, expiry
 from holdfast.storage.durations import Durations
 from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +59,7 @@ class NodeFacts:
 
 
 def _history(outlook: Outlook) -> a.HistoryFacts:
-    growth, full_in_ms = outlook.forecast
+    (growth, full_in_ms), sealed = outlook.forecast, outlook.sealed
     return a.HistoryFacts(
         segment_bytes=outlook.segment_bytes,
         measured_ms=growth.measured_ms if growth else 0,
@@ -67,4 +68,5 @@ def _history(outlook: Outlook) -> a.HistoryFacts:
         retention=outlook.on,
         hindrance=outlook.hindrance,
         cut_index=outlook.cut_index,
+        sealed=x.Position(index=sealed.index, ordinal=sealed.ordinal) if sealed.index else None,
     )

@@ -154,7 +154,7 @@ class Node:
         self._offset_retention = OffsetRetention(replica, self.actors)
         self._backups = BackupService(*(replica, copies, self._reads, self._callers, self._gate))
         self._log = LogService(
-            *(replica, history, self._reads, self._callers),
+            *(replica, self.actors, history, self._reads, self._callers),
             *(self._pace, self._gate, self._limits),
         )
         self._health = Health(replica, lambda: self.actors.is_serving)

@@ -1,4 +1,4 @@
-"""LogService: serves the event log in pages and as it grows, on any node (log.proto).
+"""LogService: serves the event log in pages and as it grows, on any node (log.proto); seals it.
 
 What a node has applied is committed, so every node answers from its own log: the answer may lack
 the newest events, but is never wrong. A node that was just started catches up first (S4). Applied
@@ -11,17 +11,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import grpc
 
+from holdfast.coordinator.model.commands import SealLog
 from holdfast.coordinator.model.ids import Position
+from holdfast.runtime.background import unsealed
 from holdfast.runtime.errors import Crashed, Stopping
 from holdfast.runtime.event_log.history import NotHeld
 from holdfast.server.access.sight import Sight
 from holdfast.server.guard.shares import WATCHES_EACH_MAX, WATCHES_MAX, Shares
 from holdfast.server.rpc.callers import answered, end, named
 from holdfast.server.rpc.errors import ENDED, CallFailed
+from holdfast.server.translate.refusals import code_of
+from holdfast.server.translate.responses import extras
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1.events_pb2 import EventRecord
@@ -31,7 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from holdfast.coordinator.model.events import Record
+    from holdfast.coordinator.model.replies import DoneReply
     from holdfast.runtime.event_log.history import Page
+    from holdfast.runtime.groups.actors import Actors
+    from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.server.access.gate import Gate
     from holdfast.server.access.principal_limits import PrincipalLimits
@@ -75,19 +82,20 @@ class LogService(LogServiceServicer):
     def __init__(
         self,
         replica: ReplicaLike,
+        actors: Actors,
         history: HistoryLike,
         reads: Reads,
         callers: Callers,
         pace: Pace,
         gate: Gate,
         limits: PrincipalLimits,
-        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self._replica, self._history, self._reads = replica, history, reads
+        self._replica, self._actors = replica, actors
+        self._history, self._reads = history, reads
         self._callers, self._pace, self._gate, self._limits = callers, pace, gate, limits
         advice = "end one of them, or watch at another node, for any node serves watches"
         self._shares = Shares("watches", WATCHES_EACH_MAX, WATCHES_MAX, advice)
-        self._idle_seconds = idle_seconds
+        self._idle_seconds = IDLE_SECONDS
         self._watchers: dict[asyncio.Event, None] = {}  # in order of arrival
         self._stopping = False
 
@@ -109,6 +117,18 @@ class LogService(LogServiceServicer):
             first=_message(page.first) if page.first is not None else None,
             holdfast=await self._extras(),
         )
+
+    @answered(lg.SealLogResponse)
+    async def SealLog(self, request: lg.SealLogRequest, context: Context) -> lg.SealLogResponse:
+        """Set a boundary behind what is applied now; each node seals up to it in its turn."""
+        self._actors.check_serving()
+        wanted = await self._boundary()
+        got = await self._set_boundary(wanted, request, context)
+        error = cast("DoneReply", got.reply).error
+        if got.position is None and not error and self._replica.state.sealed < wanted.last:
+            # Another one was set meanwhile, of earlier records: the next one holds these.
+            got = await self._set_boundary(await self._boundary(), request, context)
+        return _sealed(got, self._replica.state.sealed)
 
     async def Watch(  # type: ignore[override]  # writes by itself
         self, request: lg.WatchRequest, context: Context
@@ -132,6 +152,20 @@ class LogService(LogServiceServicer):
             await end(context, Crashed("Watch"))
         finally:
             self._watchers.pop(bell, None)
+
+    async def _boundary(self) -> unsealed.Boundary:
+        """Find where a boundary may be set now. Raises CallFailed."""
+        try:
+            return await unsealed.boundary(self._history, self._replica.state)
+        except NotHeld as error:
+            raise CallFailed(grpc.StatusCode.OUT_OF_RANGE, str(error), "not-applied") from error
+
+    async def _set_boundary(
+        self, wanted: unsealed.Boundary, request: lg.SealLogRequest, context: Context
+    ) -> Answered:
+        with self._actors.open() as call:
+            caller = self._callers.of(call.number, request, request.holdfast, context)
+            return await call.ask(SealLog(caller, *wanted))
 
     async def _messages(
         self, request: lg.WatchRequest, bell: asyncio.Event, who: str, sight: Sight
@@ -223,6 +257,20 @@ def _sent(page: Page, wanted: Wanted) -> Sent:
             records.append(record)
             size += len(content)
     return Sent(records, page.next, page.end, page.first)
+
+
+def _sealed(got: Answered, boundary: Position) -> lg.SealLogResponse:
+    """Make the response of SealLog; `boundary` is the last one now."""
+    error = cast("DoneReply", got.reply).error
+    response = lg.SealLogResponse(error_code=code_of(error), holdfast=extras(error))
+    if error is not None:
+        return response
+    response.already = got.position is None
+    if boundary.index:
+        response.sealed.CopyFrom(_message(boundary))
+    if got.position is not None:
+        response.holdfast.position.CopyFrom(_message(got.position))
+    return response
 
 
 def _place(position: x.Position) -> Position:

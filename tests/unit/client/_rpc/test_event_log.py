@@ -54,6 +54,9 @@ class Log(LogServiceServicer):
         yield lg.WatchResponse(records=[record(at)], next=Position(index=at + 1))
         await context.abort(grpc.StatusCode.UNAVAILABLE, "it stops")
 
+    async def SealLog(self, request: Any, context: Any) -> Any:
+        raise NotImplementedError
+
 
 def record(index: int) -> EventRecord:
     return EventRecord(position=Position(index=index))

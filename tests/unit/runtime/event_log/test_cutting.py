@@ -267,3 +267,10 @@ def test_a_stop_waits_until_a_removal_has_ended(
         assert ended == ["removed"]
 
     asyncio.run(story())
+
+
+def test_s22_a_node_tells_where_its_newest_segment_ends(node: Node) -> None:
+    assert asyncio.run(node.cutting().reached()) == node.disk.boundaries[-1]
+
+    rmtree(node.disk.segments)
+    assert asyncio.run(node.cutting().reached()) == Position(0, 0)

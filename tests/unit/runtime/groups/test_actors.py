@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -381,7 +382,10 @@ def test_a_group_that_does_not_exist_leaves_no_actor_behind() -> None:
     asyncio.run(story())
 
 
-def test_s22_a_boundary_is_decided_on_a_state_that_holds_what_it_seals() -> None:
+@pytest.mark.parametrize("seal", [c.SealSegment, partial(c.SealLog, c.Caller(0))])
+def test_s22_a_boundary_is_decided_on_a_state_that_holds_what_it_seals(
+    seal: Callable[[Position, Position], c.Command],
+) -> None:
     """S22: on the older state of an open batch it came to nothing, and was never asked again."""
 
     async def story() -> None:
@@ -391,7 +395,7 @@ def test_s22_a_boundary_is_decided_on_a_state_that_holds_what_it_seals() -> None
         world.offer(creating("of-this-turn"))
         world.replica.slip_in("simple", c_offsets(9))
         last = Position(world.replica.state.applied_index, 0)
-        world.actors.submit(c.SealSegment(last, world.replica.state.sealed))
+        world.actors.submit(seal(last, world.replica.state.sealed))
         await world.settle()
 
         assert world.replica.state.sealed == last

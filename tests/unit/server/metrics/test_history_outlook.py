@@ -33,12 +33,19 @@ class Cuts:
         self.parts = list(parts)
         self.failure: Exception | None = None
         self.asked = asyncio.Event()
+        self.asked_where = 0
 
     async def sealed(self) -> list[SealedPart]:
         self.asked.set()
         if self.failure:
             raise self.failure
         return self.parts
+
+    async def reached(self) -> Position:
+        self.asked_where += 1
+        if self.failure:
+            raise self.failure
+        return self.parts[-1].last if self.parts else Position(0, 0)
 
 
 class Proposes:
@@ -163,3 +170,29 @@ def test_files_that_cannot_be_read_end_no_task(
 
     asyncio.run(story())
     assert "is not known: no" in caplog.text
+
+
+def test_s22_a_node_tells_up_to_where_it_has_sealed_as_soon_as_it_has(world: World) -> None:
+    """S22: who asked for a boundary waits for it; each node seals in its turn."""
+
+    async def story() -> list[Position]:
+        before = (await world.outlook.told()).sealed
+        world.cuts.parts.append(SealedPart(Position(50, 0), NOW, 10, 1 << 20))
+        return [before, (await world.outlook.told()).sealed, (await world.outlook.told()).sealed]
+
+    assert asyncio.run(story()) == [Position(25, 0), Position(50, 0), Position(50, 0)]
+    assert world.cuts.asked_where == 2
+
+
+def test_s24_what_was_cut_off_was_sealed(world: World) -> None:
+    """S24: retention may have deleted every segment."""
+    world.cuts.parts.clear()
+    world.replica.state = world.replica.state._replace(history_cut=CUT)
+
+    assert asyncio.run(world.outlook.told()).sealed == CUT.last
+
+
+def test_a_segment_that_cannot_be_looked_at_ends_no_answer(world: World) -> None:
+    world.cuts.failure = OSError("the disk failed")
+
+    assert asyncio.run(world.outlook.told()).sealed == Position(0, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,12 +12,22 @@ from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, spoken
 from holdfast.cli.names import group_or_cluster
 from holdfast.cli.nodes.every_node import WITH_ANCHOR, seen_by
-from holdfast.cli.options import INT64_MAX, as_json, asks_cluster, table
+from holdfast.cli.nodes.sealing import await_sealed, place
+from holdfast.cli.options import (
+    INT64_MAX,
+    as_json,
+    asks_cluster,
+    refuse,
+    show_json,
+    table,
+    timeout,
+)
 from holdfast.cli.render.log_lines import as_line
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
 from holdfast.coordinator.model.text import readable_json
 from holdfast.v1.extras_pb2 import Position
+from holdfast.v1.log_pb2 import SealLogRequest, SealLogResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +38,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def log() -> None:
-    """Read the event log; anchor it; export, publish and verify what nodes hold of it."""
+    """Read the event log; anchor and seal it; export, publish and verify what nodes hold."""
 
 
 @log.command()
@@ -128,6 +139,34 @@ _ANCHOR_COLUMNS: Final = ("NODE", "INDEX", "RECOVERY", "LOG TIME MS", "CHAIN", "
 def _anchored(told: LogAnchor) -> tuple[object, ...]:
     place = (told.node, told.index, told.recovery_number, told.log_time_ms)
     return (*place, told.chain.hex(), told.digest.hex())
+
+
+@log.command()
+@timeout(60.0, "Seconds to wait until each node has sealed; 0: do not wait.")
+@as_json
+@asks_cluster
+def seal(cluster: Cluster, *, seconds: float, as_json: bool) -> None:
+    """Have every node seal what is in the log now, so that it can be verified and published.
+
+    By themselves nodes seal once a day, or as soon as the log is long enough. Where nothing came
+    since the last time, nothing is done. Ends with 3 if not every node has sealed in time; the
+    boundary is set all the same.
+    """
+    ends_at = time.monotonic() + seconds
+    response = cluster.change(SealLogRequest(), SealLogResponse)
+    refuse(response, "the log")
+    names = await_sealed(cluster, response.sealed, ends_at) if seconds else []
+    if as_json:
+        show_json(response)
+        return
+    found = "nothing came since the last boundary" if response.already else "a boundary is set"
+    say(f"{found}: all up to {place(response.sealed)} {_is_sealed(names)}")
+
+
+def _is_sealed(names: list[str]) -> str:
+    if not names:
+        return "is being sealed, on one node after another"
+    return f"is sealed on {', '.join(names)}"
 
 
 _node_dir = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -108,7 +108,7 @@ def _plain_chain(log: NodeLog) -> None:
     head = CHAIN_START
     for sources in sources_by_segment(log):
         for some in read_in_order(sources, Cut()):
-            for payload in some.columns["payload"]:
+            for payload in some.payloads:
                 head = chain_hash(head, payload)
 
 

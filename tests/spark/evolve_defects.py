@@ -86,7 +86,7 @@ def _break(defect: Defect, patch: pytest.MonkeyPatch) -> None:
 
 def _told(state: State, group_id: str, defect: Defect) -> set[tuple[str, ...]]:
     group = state.groups.get(group_id)
-    entries = [] if group is None else [each[2:5] for each in entries_of(group)]
+    entries = [] if group is None else list(entries_of(group))
     return {each for each in entries if each[0] == defect.found_by}
 
 

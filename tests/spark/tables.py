@@ -31,7 +31,7 @@ class Tables:
 
     def expect(self, name: str, state: State) -> None:
         self._entries += [
-            (f"{name} {group.group_id}", *entry[2:5])
+            (f"{name} {group.group_id}", *entry)
             for group in state.groups.values()
             for entry in entries_of(group)
         ]

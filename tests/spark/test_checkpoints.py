@@ -59,8 +59,10 @@ def folded(log: NodeLog) -> Any:  # noqa: ANN401 - a state
     """Fold as the workers do, without Spark."""
     buckets = buckets_of(log)
     cluster = buckets[CLUSTER_FILE].sources
-    rows = [row for each in buckets.values() for row in fold_bucket(each, cluster, FOLDED)]
-    rows += fold_cluster(sources_by_segment(log), FOLDED, log.begins)
+    rows = [
+        row for each in buckets.values() for row in fold_bucket(each, cluster, FOLDED, records=True)
+    ]
+    rows += fold_cluster(sources_by_segment(log), FOLDED, log.begins, records=True)
     assert [row for row in rows if row.tag == "finding"] == []
     return restore(row.content for row in rows if row.tag == RECORD)
 
@@ -86,7 +88,7 @@ def test_s24_sql_goes_on_from_a_checkpoint_at_any_record(
     counts = range(1, SEALED)
     rows = [row for count in counts for row in continued(tmp_path, LOG, count)]
     entries = [
-        (f"{count} {group.group_id}", *entry[2:5])
+        (f"{count} {group.group_id}", *entry)
         for count in counts
         for group in LOG.state.groups.values()
         for entry in entries_of(group)
@@ -104,7 +106,7 @@ def test_a_swap_of_what_was_never_granted_is_no_grant_by_sql(spark: SparkSession
     log.entry("g", swapped("a", "a1", "a2"))
     rows = [told("x", each["grp"], each) for each in leveled(log.records)]
     known = spark.createDataFrame(rows, SQL_SCHEMA)
-    entries = [("x g", *entry[2:5]) for entry in entries_of(log.state.groups["g"])]
+    entries = [("x g", *entry) for entry in entries_of(log.state.groups["g"])]
     evolved = spark.createDataFrame(entries, ENTRIES)
 
     assert sql_against_fold(by_sql(known), evolved, set()) == []

@@ -258,8 +258,8 @@ def _change(message: Message, field: Any) -> bool:  # noqa: ANN401 - protobuf ha
 
 def _kinds(contents: Iterable[bytes]) -> set[tuple[str, ...]]:
     state = restore(contents)
-    groups = {each[2:5] for group in state.groups.values() for each in entries_of(group)}
-    return {*groups, *map(tuple, cluster_entries.entries_of(state))}
+    groups = [each for group in state.groups.values() for each in entries_of(group)]
+    return {tuple(each) for each in (*groups, *cluster_entries.entries_of(state))}
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> NodeLog:
 
 @pytest.fixture(scope="module")
 def folded(spark: SparkSession, node: NodeLog) -> Folded:
-    return fold(spark, node, Cut(Position(LOG.index, 0)))
+    return fold(spark, node, Cut(Position(LOG.index, 0)), records=True)
 
 
 def test_the_folded_state_is_the_live_state(folded: Folded) -> None:
@@ -55,7 +55,7 @@ def test_the_folded_state_is_the_live_state(folded: Folded) -> None:
 
 
 def test_the_folded_digest_is_the_one_that_a_node_publishes(folded: Folded) -> None:
-    """S3: the sum over the same records as `codec.state_image` takes it, but in the JVM."""
+    """S3: workers sum up a group's records as `codec.state_image` does, and Spark these sums."""
     assert folded.digest() == digest_of(LOG.state)
     assert folded.head() == (LOG.records[-1].position, LOG.heads[""])
     assert folded.count() == len(LOG.records)

@@ -179,7 +179,7 @@ def state(
     log = _longest(_reaching(_logs(node_dirs), cut))
     refuse_outside(log, cut)
     with _session(spark, _stored([log])) as running:
-        folded = fold(running, log, cut)
+        folded = fold(running, log, cut, records=True)
         try:
             return folded.state()
         finally:

@@ -12,13 +12,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from holdfast.coordinator.model.events import Record
+from holdfast.coordinator.model.events import OffsetCommitted, Record
 from holdfast.replay.read.log_rows import contradictions
 from holdfast.storage.segments.columns import LATER, SCHEMA, WHOLE
 from holdfast.storage.segments.segments import column_readers, offsets_of
 
 _OF_COMMITS: Final = frozenset({"offsets", "beside"})
 """The columns of commits, which are most of the records; they are compared without structs."""
+_NOT_OF_DELETED: Final = (None, None, None)
+"""What the event of offsets that are gone does not tell of each."""
 _COMPARED: Final = tuple(name for name in SCHEMA.names if name not in {"payload", "chain"})
 
 
@@ -96,9 +98,14 @@ def _are_alike_offsets(column: pa.Array, values: Sequence[Any]) -> bool:
     if not column.value_lengths().equals(lengths):
         return False
     stored = column.flatten()
-    told = [one for each in values if each for one in each]
+    told = [
+        one if type(one) is OffsetCommitted else (*one, *_NOT_OF_DELETED)
+        for each in values
+        if each
+        for one in each
+    ]
+    by_field = dict(zip(OffsetCommitted._fields, zip(*told, strict=True), strict=False))
     fields = zip(stored.type, stored.flatten(), strict=True)
     return not stored.null_count and all(
-        held.equals(pa.array([getattr(one, field.name, None) for one in told], field.type))
-        for field, held in fields
+        held.equals(pa.array(by_field.get(field.name, ()), field.type)) for field, held in fields
     )

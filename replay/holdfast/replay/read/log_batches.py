@@ -7,9 +7,10 @@ in Spark's workers, and imports no Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from holdfast.storage.codec.event_codec import CodecError, decode_record
 _BATCH_ROWS: Final = 8_192
 """Their records are in memory at once."""
 _ORDER_ROWS: Final = 65_536
-_ORDERED: Final = ("idx", "ordinal", "grp", "type", "log_time_ms", "payload", "chain")
+_ORDERED: Final = ("idx", "ordinal", "grp", "type", "log_time_ms", "payload")
 """What is read of every record in the order of the log."""
 
 
@@ -38,10 +39,33 @@ class Decoded(NamedTuple):
 
 
 class Ordered(NamedTuple):
-    """Some rows in the order of the log; `own`: whole rows of the cluster's own, by number."""
+    """Some rows in the order of the log, column by column."""
 
-    columns: dict[str, list[Any]]
-    own: dict[int, LogRow]
+    indexes: Any
+    ordinals: Any
+    log_times_ms: Any
+    payloads: list[bytes]
+    rows: dict[int, LogRow]
+    """The rows that are wanted one by one, by number."""
+
+    def fresh(self, last: tuple[int, int]) -> Any:  # noqa: ANN401 - an array of numpy
+        """Return of each row whether it is behind a place, and not there a second time."""
+        index, ordinal = last
+        found = self.indexes > index
+        found |= (self.indexes == index) & (self.ordinals > ordinal)
+        found[1:] &= (np.diff(self.indexes) != 0) | (np.diff(self.ordinals) != 0)
+        return found
+
+    def only(self, kept: Any) -> Ordered:  # noqa: ANN401 - as above
+        """Return the rows of which this is true, numbered anew."""
+        numbers = np.cumsum(kept) - 1
+        return Ordered(
+            self.indexes[kept],
+            self.ordinals[kept],
+            self.log_times_ms[kept],
+            list(compress(self.payloads, kept)),
+            {int(numbers[at]): row for at, row in self.rows.items() if kept[at]},
+        )
 
 
 def read_batches(source: Source, cut: Cut) -> Iterator[pa.RecordBatch]:
@@ -101,23 +125,27 @@ def _decoded_singly(payloads: Sequence[bytes]) -> Decoded:
     return Decoded(records, unreadable)
 
 
-def read_in_order(sources: Sequence[Source], cut: Cut) -> Iterator[Ordered]:
-    """Yield all rows of a segment in the order of the log; one segment fits into memory."""
-    parts, own, before = list[pa.Table](), dict[int, LogRow](), 0
+def read_in_order(
+    sources: Sequence[Source], cut: Cut, kinds: Collection[str] = ()
+) -> Iterator[Ordered]:
+    """Yield all rows of a segment in the order of the log; one segment fits into memory.
+
+    `kinds`: the types of records whose rows are wanted one by one, beside the cluster's own.
+    """
+    parts, wanted, before = list[pa.Table](), dict[int, LogRow](), 0
     for source in sources:
         table = _narrow(source, cut)
-        own.update(_own_rows(source, cut, table, before))
+        wanted.update(_wanted_rows(source, cut, table, before, kinds))
         parts.append(table)
         before += table.num_rows
     whole = pa.concat_tables(parts).combine_chunks()
-    keys = [whole.column(name).to_numpy() for name in ("ordinal", "idx")]
-    order = np.lexsort(keys)
+    order = np.lexsort([whole.column(name).to_numpy() for name in ("ordinal", "idx")])
     for first in range(0, before, _ORDER_ROWS):
         numbers = order[first : first + _ORDER_ROWS]
-        some = whole.take(pa.array(numbers))
-        columns = {name: some.column(name).to_pylist() for name in _ORDERED}
-        mine = {at: own[n] for at, n in enumerate(numbers.tolist()) if n in own} if own else {}
-        yield Ordered(columns, mine)
+        some = whole.select(["idx", "ordinal", "log_time_ms", "payload"]).take(pa.array(numbers))
+        rows = {at: wanted[n] for at, n in enumerate(numbers.tolist()) if n in wanted}
+        indexes, ordinals, log_times_ms = (column.to_numpy() for column in some.columns[:3])
+        yield Ordered(indexes, ordinals, log_times_ms, some.column("payload").to_pylist(), rows)
 
 
 def _narrow(source: Source, cut: Cut) -> pa.Table:
@@ -126,17 +154,23 @@ def _narrow(source: Source, cut: Cut) -> pa.Table:
     return _kept(table, source.after, cut)
 
 
-def _own_rows(
-    source: Source, cut: Cut, narrow: pa.Table, before: int
+def _wanted_rows(
+    source: Source, cut: Cut, narrow: pa.Table, before: int, kinds: Collection[str]
 ) -> Iterator[tuple[int, LogRow]]:
-    """Yield the rows of the cluster's own records with all columns, which are compared."""
-    mine = pc.indices_nonzero(pc.equal(narrow.column("grp"), ""))
-    if not len(mine):
-        return
-    with _opened(source) as file:
-        whole = _kept(file.read(use_threads=False), source.after, cut)
-    rows = whole.take(mine).to_pylist()
-    yield from zip([before + number for number in mine.to_pylist()], rows, strict=True)
+    """Yield rows that are wanted one by one: the cluster's own have all columns."""
+    own = pc.equal(narrow.column("grp"), "")
+    others = pc.and_(pc.is_in(narrow.column("type"), pa.array(kinds, pa.string())), pc.invert(own))
+    yield from _numbered(narrow, others, before)
+    if pc.any(own).as_py():
+        with _opened(source) as file:
+            whole = _kept(file.read(use_threads=False), source.after, cut)
+        yield from _numbered(whole, own, before)
+
+
+def _numbered(table: pa.Table, wanted: Any, before: int) -> Iterator[tuple[int, LogRow]]:  # noqa: ANN401 - of any length
+    numbers = pc.indices_nonzero(wanted)
+    rows = table.take(numbers).to_pylist()
+    yield from zip([before + number for number in numbers.to_pylist()], rows, strict=True)
 
 
 def _kept(rows: Any, after: Position, cut: Cut) -> Any:  # noqa: ANN401 - a batch or a table

@@ -29,7 +29,7 @@ ENTRY_LAST: Final = (1 << 31) - 1
 """An ordinal after every record of its entry."""
 
 RECORD: Final = "record"
-ENTRY: Final = "entry"
+GROUP: Final = "group"
 HEAD: Final = "head"
 FINDING: Final = "finding"
 COUNT: Final = "count"
@@ -135,12 +135,21 @@ class Cut(NamedTuple):
         return self.log_time_ms is None or row["log_time_ms"] <= self.log_time_ms
 
 
+class Entry(NamedTuple):
+    """A key of the state and its value, of a kind, as `sql.state` computes them, too."""
+
+    kind: str
+    key: str
+    value: str
+
+
 class ResultRow(NamedTuple):
     """One row of a task's result; `tag` tells which fields it uses.
 
-    `record`: key = database, content = a state record of group `grp` ("": of no group). `entry`:
-    kind, key, text, for comparison with `sql.state`. `head`: content = head of the chain.
-    `finding`: kind, text, place, key = the file. `count`: idx = records seen.
+    `group`: a group, or "" for what belongs to none: idx = what it adds to the digest of the state,
+    as 64 bits with a sign; entries = all of it, or a part, in `group_rows`. `record`: key =
+    database, content = a state record of group `grp` ("": of no group). `head`: content = head of
+    the chain. `finding`: kind, text, place, key = the file. `count`: idx = records seen.
     """
 
     tag: str
@@ -151,11 +160,12 @@ class ResultRow(NamedTuple):
     content: bytes = b""
     idx: int = 0
     ordinal: int = 0
+    entries: Sequence[Entry] = ()
 
 
 RESULT_SCHEMA: Final = (
     "tag string, grp string, kind string, key string, text string, content binary, "
-    "idx bigint, ordinal bigint"
+    "idx bigint, ordinal bigint, entries array<struct<kind: string, key: string, value: string>>"
 )
 """The columns of `ResultRow`, as Spark's SQL."""
 RESULT_ARROW: Final = pa.schema(
@@ -164,6 +174,7 @@ RESULT_ARROW: Final = pa.schema(
         ("content", pa.binary()),
         ("idx", pa.int64()),
         ("ordinal", pa.int64()),
+        ("entries", pa.list_(pa.struct([(name, pa.string()) for name in Entry._fields]))),
     ]
 )
 

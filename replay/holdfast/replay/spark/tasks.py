@@ -27,7 +27,7 @@ Task: TypeAlias = Callable[[], Iterator[tuple[object, ...]]]
 Reader: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
 """A function for a worker to run; it yields rows as Arrow has them."""
 
-_BATCH: Final = 10_000
+_BATCH: Final = 1_000
 _HERE: Final = "spark.holdfast.tasksHere"
 
 

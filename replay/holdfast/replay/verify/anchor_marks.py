@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.log_rows import ResultRow
 from holdfast.storage.codec.state_image import DIGEST_SPAN
@@ -72,6 +73,16 @@ class GroupMarks:
             passed += 1
         if passed > done:
             self._take(group_id, done, passed)
+
+    def between(self, group_id: str, records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+        """Yield the next records of a group in parts; marks are passed before the next is taken."""
+        done = self._passed.get(group_id, 0)
+        if done == len(self.marks) or self.marks[done].index >= records[-1].position.index:
+            yield records
+            return
+        for record in records:
+            self.before(group_id, record.position.index)
+            yield [record]
 
     def end(self, groups: Sequence[str]) -> Iterator[ResultRow]:
         """Take in all groups that are there at the end, and yield the sums."""

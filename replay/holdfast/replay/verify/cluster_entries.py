@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import Settings, State
-from holdfast.replay.verify.consumer_entries import Entry
+from holdfast.replay.read.log_rows import Entry
 
 
 def entries_of(state: State) -> Iterator[Entry]:

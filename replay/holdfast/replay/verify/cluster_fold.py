@@ -1,13 +1,15 @@
 """Fold the state that belongs to no group, from all records in order. Imports no Spark.
 
 It is the chain over all records (S3), topics, settings, the dedupe table (S15) and counters. The
-fold is serial; it decodes only the records that it needs.
+fold is serial; it decodes only the records that it needs, and looks at the others by columns.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.errors import InvariantBroken
@@ -24,7 +26,6 @@ from holdfast.replay.checkpoint.parts import Stop, part_rows
 from holdfast.replay.read.log_batches import Ordered, read_in_order
 from holdfast.replay.read.log_rows import (
     COUNT,
-    ENTRY,
     HEAD,
     RECORD,
     Beginning,
@@ -38,9 +39,13 @@ from holdfast.replay.read.log_rows import (
 from holdfast.replay.read.urls import folder_of
 from holdfast.replay.verify import cluster_entries
 from holdfast.replay.verify.anchor_marks import Mark, Restore, mark_row, restore_row
+from holdfast.replay.verify.group_rows import group_rows
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import changes, weight
 from holdfast.storage.segments.checkpoint import Checkpoint
+
+_OF_GROUPS: Final = (RequestRecorded.__name__,)
+"""The types of records of groups that change what belongs to no group."""
 
 
 def fold_cluster(
@@ -49,17 +54,19 @@ def fold_cluster(
     begins: Beginning,
     marks: Sequence[Mark] = (),
     stops: Sequence[Stop] = (),
+    *,
+    records: bool = False,
 ) -> Iterator[ResultRow]:
     """Fold all records in order; each inner sequence holds the files of one segment.
 
     `marks`: where chain and digest are wanted as well, in order. `stops`: behind which segments a
-    checkpoint is.
+    checkpoint is. `records`: whether the records of the state are wanted.
     """
     fold = _begun(begins, marks)
     for count, sources in enumerate(segments):
         yield from fold.parts(stops, count)
         fold.findings.file = folder_of(sources[0].path)
-        for rows in read_in_order(sources, cut):
+        for rows in read_in_order(sources, cut, _OF_GROUPS):
             fold.take(rows)
     yield from fold.parts(stops, len(segments))
     fold.pass_marks(None)
@@ -71,10 +78,11 @@ def fold_cluster(
     yield ResultRow(COUNT, idx=fold.count)
     index = last if cut.last is None else cut.last.index
     log_time_ms = fold.log_time_ms if cut.meta_ms is None else cut.meta_ms
-    yield from _records_of(fold.state, index, log_time_ms)
+    stored = list(_records_of(fold.state, index, log_time_ms))
     now = fold.state._replace(log_time_ms=fold.log_time_ms)
-    for entry in cluster_entries.entries_of(now):
-        yield ResultRow(ENTRY, "", *entry)
+    yield from group_rows("", (row.content for row in stored), cluster_entries.entries_of(now))
+    if records:
+        yield from stored
 
 
 def _records_of(state: State, index: int, log_time_ms: int) -> Iterator[ResultRow]:
@@ -140,34 +148,56 @@ class _ClusterFold:
         return mark_row(number, total, self.head, self.last)
 
     def take(self, rows: Ordered) -> None:
-        """Take in the next records."""
-        own, columns = rows.own, rows.columns
-        places = zip(columns["idx"], columns["ordinal"], strict=True)
-        told = zip(*(columns[name] for name in ("grp", "type", "log_time_ms")), strict=True)
-        steps = zip(places, told, columns["payload"], strict=True)
-        for number, (place, (group_id, kind, log_time_ms), payload) in enumerate(steps):
-            if len(self.reached) < len(self.marks):
-                self.pass_marks(place[0])
-            if place <= self.last:
-                if not group_id:
-                    text = "the record is there more than once"
-                    self.findings.add("duplicated", own[number], text)
-                continue
-            self.head = chain_hash(self.head, payload)
-            self.last = place
-            self.log_time_ms = max(self.log_time_ms, log_time_ms)
-            if not group_id:
-                self._link(own[number])
-                self._evolve(own[number])
-            elif kind == RequestRecorded.__name__:
-                self._evolve({name: column[number] for name, column in columns.items()})
+        """Take in the next records: link all of them, and fold those that are wanted."""
+        rows = self._once(rows)
+        done = 0
+        for number in sorted({*rows.rows, *self._marked(rows)}):
+            self._link(rows, done, number)
+            self.pass_marks(int(rows.indexes[number]))
+            self._link(rows, number, number + 1)
+            done = number + 1
+            if number in rows.rows:
+                self._fold(rows.rows[number])
+        self._link(rows, done, len(rows.payloads))
 
-    def _link(self, row: LogRow) -> None:
-        """Compare the chain with what one of the cluster's own records says of it."""
-        self.count += 1
-        if self.head != row["chain"]:
-            self.findings.add("chain", row, "the hash chain over all records breaks before here")
-            self.head = row["chain"]
+    def _once(self, rows: Ordered) -> Ordered:
+        """Leave out records that were there before; tell of those that belong to no group."""
+        fresh = rows.fresh(self.last)
+        if fresh.all():
+            return rows
+        for number, row in sorted(rows.rows.items()):
+            if not (fresh[number] or row["grp"]):
+                self.findings.add("duplicated", row, "the record is there more than once")
+        return rows.only(fresh)
+
+    def _marked(self, rows: Ordered) -> Iterator[int]:
+        """Yield the numbers of the rows before which marks are passed."""
+        for mark in self.marks[len(self.reached) :]:
+            number = bisect_right(rows.indexes, mark.index)
+            if number == len(rows.indexes):
+                return
+            yield number
+
+    def _link(self, rows: Ordered, first: int, end: int) -> None:
+        """Link rows with these numbers to the chain over all records."""
+        if first == end:
+            return
+        head = self.head
+        for payload in rows.payloads[first:end]:
+            head = chain_hash(head, payload)
+        self.head = head
+        self.last = (int(rows.indexes[end - 1]), int(rows.ordinals[end - 1]))
+        self.log_time_ms = max(self.log_time_ms, int(rows.log_times_ms[first:end].max()))
+
+    def _fold(self, row: LogRow) -> None:
+        """Fold a record; compare the chain with what one of the cluster's own says of it."""
+        if not row["grp"]:
+            self.count += 1
+            if self.head != row["chain"]:
+                text = "the hash chain over all records breaks before here"
+                self.findings.add("chain", row, text)
+                self.head = row["chain"]
+        self._evolve(row)
 
     def _evolve(self, row: LogRow) -> None:
         try:

@@ -6,18 +6,10 @@ Runs in Spark's workers, and imports no Spark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from holdfast.coordinator.consumer.state import ConsumerBody, ConsumerGroup, Holding, Member
 from holdfast.coordinator.model.ids import TopicPartitions
-
-
-class Entry(NamedTuple):
-    """A key and its value, of a kind."""
-
-    kind: str
-    key: str
-    value: str
+from holdfast.replay.read.log_rows import Entry
 
 
 def entries_of(group: ConsumerGroup) -> Iterator[Entry]:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from holdfast.coordinator.model.ids import Position
@@ -28,8 +28,8 @@ from holdfast.replay.checkpoint.parts import (
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import (
     COUNT,
-    ENTRY,
     FINDING,
+    GROUP,
     HEAD,
     RECORD,
     RESULT_ARROW,
@@ -51,11 +51,11 @@ from holdfast.replay.verify.anchor_marks import (
 )
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
-from holdfast.storage.codec.state_image import restore
+from holdfast.storage.codec.state_image import DIGEST_SPAN, restore
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from holdfast.storage.segments.segments import BUCKETS, bucket_file
 
-_SPAN: Final = 1 << 64
+_LOW_HALF: Final = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,8 @@ class Folded:
     rows: DataFrame
     node: str = ""
     """Whose log it is."""
+    has_records: bool = False
+    """Whether the fold told the records of the state."""
 
     def findings(self) -> list[Finding]:
         """Return the workers' findings, in the order of the log."""
@@ -76,8 +78,8 @@ class Folded:
 
     def entries(self) -> DataFrame:
         """Return the groups as keys and values, in the form of `sql.state`."""
-        entries = self.rows.where(f.col("tag") == ENTRY)
-        return entries.select("grp", "kind", "key", f.col("text").alias("value"))
+        each = self.rows.where(f.col("tag") == GROUP).select("grp", f.explode("entries").alias("e"))
+        return each.select("grp", "e.kind", "e.key", "e.value")
 
     def head(self) -> tuple[Position, bytes]:
         """Return the last position, and the head of the chain over all records."""
@@ -91,20 +93,16 @@ class Folded:
 
     def digest(self) -> int:
         """Compute the digest of the whole state, by the rules of `codec.state_image`."""
-        return sum(self.group_digests(None).values()) % _SPAN
+        (sums,) = self.rows.where(f.col("tag") == GROUP).agg(*_halves()).collect()
+        return _whole(sums)
 
     def group_digests(self, groups: Sequence[str] | None) -> dict[str, int]:
-        """Sum up the state records of each group, or of some; "" is the rest of the state."""
-        records = self.rows.where(f.col("tag") == RECORD)
+        """Return what each group, or some, add to the digest; "" is the rest of the state."""
+        told = self.rows.where(f.col("tag") == GROUP)
         if groups is not None:
-            records = records.where(f.col("grp").isin(list(groups)))
-        hashed = records.select("grp", f.sha2("content", 256).alias("hash"))
-        halves = [
-            f.sum(f.conv(f.substring("hash", start, 8), 16, 10).cast("bigint")).alias(name)
-            for start, name in ((1, "high"), (9, "low"))
-        ]
-        sums = hashed.groupBy("grp").agg(*halves).collect()
-        return {r.grp: ((r.high << 32) + r.low) % _SPAN for r in sums}
+            told = told.where(f.col("grp").isin(list(groups)))
+        sums = told.groupBy("grp").agg(*_halves()).collect()
+        return {r.grp: _whole(r) for r in sums}
 
     def reached(self, marks: Sequence[Mark]) -> dict[Mark, Reached]:
         """Return chain and digest at each of the marks that the fold was given."""
@@ -127,7 +125,12 @@ class Folded:
         return (ResultRow(*row) for row in rows.toLocalIterator())
 
     def state(self) -> State:
-        """Build the coordinator's state. For states that fit into the driver's memory."""
+        """Build the coordinator's state. For states that fit into the driver's memory.
+
+        Raises ValueError if the fold was not asked for its records.
+        """
+        if not self.has_records:
+            raise ValueError("the fold was not asked for the records of the state")
         records = self.rows.where(f.col("tag") == RECORD).select("content").collect()
         return restore(bytes(record.content) for record in records)
 
@@ -142,28 +145,41 @@ def fold(
     cut: Cut | None = None,
     marks: Sequence[Mark] = (),
     stands: Sequence[Stand] = (),
+    *,
+    records: bool = False,
 ) -> Folded:
     """Fold a node's log from where it begins, whole or up to a cut.
 
     `marks`: where chain and digest are wanted as well, in order (`Folded.reached`). `stands`: ends
-    of segments at which checkpoints are wanted as well (`Folded.stands`).
+    of segments at which checkpoints are wanted as well (`Folded.stands`). `records`: whether the
+    state itself is wanted (`Folded.state`).
     """
     until = cut or Cut()
     buckets = {**_without_files(log, stands), **buckets_of(log)}
     own = buckets.get(CLUSTER_FILE)
     cluster = own.sources if own else ()
-    wanted = tuple(marks)
-    tasks: list[Task] = [
-        partial(fold_bucket, each, cluster, until, wanted, stops_in(log, stands, each))
-        for each in buckets.values()
-    ]
-    stops = stops_of(log, stands)
-    tasks.append(partial(fold_cluster, sources_by_segment(log), until, log.begins, wanted, stops))
+    wanted, stops = tuple(marks), stops_of(log, stands)
+    whole = partial(fold_cluster, sources_by_segment(log), until, log.begins, wanted, stops)
+    tasks: list[Task] = [partial(whole, records=records)]  # the longest one begins first
+    for each in buckets.values():
+        mine = partial(fold_bucket, each, cluster, until, wanted, stops_in(log, stands, each))
+        tasks.append(partial(mine, records=records))
     rows = run_tasks(spark, tasks, RESULT_SCHEMA, RESULT_ARROW)
-    return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK), log.node)
+    return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK), log.node, records)
 
 
 def _without_files(log: NodeLog, stands: Sequence[Stand]) -> dict[str, Bucket]:
     """Return all buckets, without files, if a checkpoint is wanted: it has a part of each."""
     names = map(bucket_file, range(BUCKETS if stands else 0))
     return {name: Bucket(name, (), log.begins) for name in names}
+
+
+def _halves() -> list[Column]:
+    """Sum up both halves of 64 bits, since the sum of the whole may be too large for a number."""
+    low, high = f.col("idx").bitwiseAND(_LOW_HALF), f.shiftrightunsigned("idx", 32)
+    return [f.sum(low).alias("low"), f.sum(high).alias("high")]
+
+
+def _whole(sums: Row) -> int:
+    whole: int = (sums.low + (sums.high << 32)) % DIGEST_SPAN
+    return whole

@@ -9,7 +9,7 @@ imports no Spark.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
@@ -25,20 +25,28 @@ from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.replay.checkpoint.parts import Stop, part_rows
 from holdfast.replay.read.column_check import contradicting
-from holdfast.replay.read.log_batches import cluster_payloads, decoded, read_batches, row_of
+from holdfast.replay.read.group_runs import Chains, runs_of
+from holdfast.replay.read.log_batches import (
+    Decoded,
+    cluster_payloads,
+    decoded,
+    read_batches,
+    row_of,
+)
 from holdfast.replay.read.log_rows import (
     COUNT,
-    ENTRY,
     RECORD,
     Bucket,
     Cut,
+    Entry,
     FindingRows,
     ResultRow,
     Source,
 )
 from holdfast.replay.verify import consumer_entries, member_entries
 from holdfast.replay.verify.anchor_marks import GroupMarks, Mark
-from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
+from holdfast.replay.verify.group_rows import group_rows
+from holdfast.storage.codec.event_codec import CodecError, decode_record
 from holdfast.storage.codec.state_image import GROUPS, group_contents, weight
 from holdfast.storage.segments.checkpoint import Checkpoint
 
@@ -49,17 +57,19 @@ def fold_bucket(
     cut: Cut,
     marks: Sequence[Mark] = (),
     stops: Sequence[Stop] = (),
+    *,
+    records: bool = False,
 ) -> Iterator[ResultRow]:
     """Fold the groups of a bucket, from where the log begins.
 
     `cluster`: the files with the cluster's own records, which say from where a level is in force.
     `marks`: where the digest is wanted as well, in order. `stops`: behind which files a checkpoint
-    is.
+    is. `records`: whether the records of the state are wanted.
     """
     begins = bucket.checkpoint()
     levels = Levels(_raised(cluster, cut), begins.state.raised_to)
     groups = {group.group_id: group for group in begins.state.groups.values()}
-    fold = _BucketFold(levels, bucket.begins.last, groups, dict(begins.heads))
+    fold = _BucketFold(levels, Chains(bucket.begins.last, dict(begins.heads)), groups)
     at_marks = GroupMarks(marks, lambda group_id: _weight_of(groups.get(group_id)))
     for number, source in enumerate(bucket.sources):
         yield from fold.parts(bucket.name, stops, number)
@@ -71,9 +81,11 @@ def fold_bucket(
     yield ResultRow(COUNT, idx=fold.count)
     yield from at_marks.end(sorted(groups))
     for group in groups.values():
-        yield from _records_of(group)
-        if group.group_id not in fold.broken:
-            yield from entries_of(group)
+        stored = list(group_contents(group))
+        entries = () if group.group_id in fold.broken else entries_of(group)
+        yield from group_rows(group.group_id, stored, entries)
+        for content in stored if records else ():
+            yield ResultRow(RECORD, group.group_id, key=GROUPS, content=content)
 
 
 class Levels:
@@ -104,40 +116,30 @@ def _raised(sources: Iterable[Source], cut: Cut) -> Iterator[tuple[Position, int
                 yield record.position, record.event.level
 
 
-def _records_of(group: Group[Any]) -> Iterator[ResultRow]:
-    """Yield the state records of a group: the digest of a state is the sum over them."""
-    for content in group_contents(group):
-        yield ResultRow(RECORD, group.group_id, key=GROUPS, content=content)
-
-
 def _weight_of(group: Group[Any] | None) -> int:
     """Return what a group adds to the digest of a state; 0 if it is not there."""
     return sum(map(weight, group_contents(group))) if group else 0
 
 
-def entries_of(group: Group[Any]) -> Iterator[ResultRow]:
+def entries_of(group: Group[Any]) -> Iterator[Entry]:
     """Yield a group as keys and values as text, as `sql.state` computes them independently."""
-    name = group.group_id
-    own = consumer_entries.entries_of if group.group_type == CONSUMER else _classic_entries
-    for entry in own(group):
-        yield ResultRow(ENTRY, name, *entry)
-    for entry in member_entries.entries_of(group):
-        yield ResultRow(ENTRY, name, *entry)
-    for place, offset in group.offsets.items():
-        key = f"{place.topic}/{place.partition}"
-        yield ResultRow(ENTRY, name, "offset", key, str(offset.offset))
-        text = crc32(offset.metadata.encode())
-        beside = f"{offset.leader_epoch}:{offset.committed_ms}:{text}"
-        yield ResultRow(ENTRY, name, "commit", key, beside)
+    beats = group.group_type == CONSUMER
+    yield from consumer_entries.entries_of(group) if beats else _classic_entries(group)
+    yield from member_entries.entries_of(group)
+    for (topic, partition), (offset, epoch, text, committed_ms) in group.offsets.items():
+        key = f"{topic}/{partition}"
+        yield Entry("offset", key, str(offset))
+        yield Entry("commit", key, f"{epoch}:{committed_ms}:{crc32(text.encode())}")
 
 
-def _classic_entries(group: Group[Any]) -> Iterator[tuple[str, str, str]]:
-    yield "generation", "", str(group.generation)
+def _classic_entries(group: Group[Any]) -> Iterator[Entry]:
+    yield Entry("generation", "", str(group.generation))
     for member in group.body.members.values():
-        yield "member", member.member_id, member.instance_id or ""
-        yield "grant", member.member_id, f"{member.granted_index}:{member.assignment.hex()}"
+        yield Entry("member", member.member_id, member.instance_id or "")
+        granted = f"{member.granted_index}:{member.assignment.hex()}"
+        yield Entry("grant", member.member_id, granted)
     for instance_id, member_id in group.body.instances.items():
-        yield "instance", instance_id, member_id
+        yield Entry("instance", instance_id, member_id)
 
 
 @dataclass(slots=True)
@@ -145,10 +147,8 @@ class _BucketFold:
     """The groups of a bucket during the fold. `broken`: those whose fold had to stop."""
 
     levels: Levels
-    begins: Position
+    chains: Chains
     groups: dict[str, Group[Any]]
-    heads: dict[str, bytes]
-    last: dict[str, tuple[int, int]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     findings: FindingRows = field(default_factory=FindingRows)
     count: int = 0
@@ -162,37 +162,49 @@ class _BucketFold:
             level = self.levels.at(stop.last)
             alone = State(groups=PMap(self.groups), raised_to=level)
             added = sum(map(_weight_of, self.groups.values()))
-            yield from part_rows(stop, name, Checkpoint(stop.last, alone, self.heads), added)
+            yield from part_rows(stop, name, Checkpoint(stop.last, alone, self.chains.heads), added)
 
     def take(self, batch: pa.RecordBatch, at_marks: GroupMarks) -> None:
         """Take in records: check position, chain and bytes of each, then fold it."""
-        records, unreadable = decoded(batch)
-        wrong = contradicting(batch, records)
-        groups, indexes, ordinals, payloads, chains = (
-            batch.column(name).to_pylist() for name in ("grp", "idx", "ordinal", "payload", "chain")
-        )
-        places = zip(indexes, ordinals, strict=True)
-        rows = zip(groups, places, payloads, chains, records, strict=True)
-        last, heads, begins = self.last, self.heads, self.begins
-        marked, doubtful = bool(at_marks.marks), bool(unreadable or wrong)
-        for number, (group_id, place, payload, chain, record) in enumerate(rows):
+        told = decoded(batch)
+        wrong = contradicting(batch, told.records)
+        runs = None if told.unreadable or wrong else runs_of(batch)
+        if runs is None or not all(map(self.chains.follows, runs)):
+            self._take_singly(batch, told, wrong, at_marks)
+            return
+        for run in runs:
+            self.chains.pass_run(run)
+            self.count += run.end - run.first
+            records, number = list(filter(None, told.records[run.first : run.end])), run.first
+            for some in at_marks.between(run.group_id, records):
+                self._evolve(batch, number, some)
+                number += len(some)
+
+    def _take_singly(
+        self,
+        batch: pa.RecordBatch,
+        told: Decoded,
+        wrong: Mapping[int, list[str]],
+        at_marks: GroupMarks,
+    ) -> None:
+        """Take in records of which some are not as they should be: each by itself."""
+        columns = ("grp", "idx", "ordinal", "payload", "chain")
+        rows = zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+        for number, (group_id, index, ordinal, payload, chain) in enumerate(rows):
             if not group_id:
                 continue
-            if marked:
-                at_marks.before(group_id, place[0])
-            if place <= last.get(group_id, begins):
+            place, record = (index, ordinal), told.records[number]
+            at_marks.before(group_id, index)
+            if self.chains.has(group_id, place):
                 self._say(batch, number, "duplicated", "the record is there more than once")
                 continue
             self.count += 1
-            last[group_id] = place
-            if chain_hash(heads.get(group_id, CHAIN_START), payload) != chain:
+            if not self.chains.step(group_id, place, payload, chain):
                 text = "the hash chain of the group breaks between here and before"
                 self._say(batch, number, "chain", text)
-            heads[group_id] = chain
-            if doubtful:
-                self._doubt(batch, number, unreadable.get(number), wrong.get(number))
-            if record is not None and group_id not in self.broken:
-                self._evolve(batch, number, record)
+            self._doubt(batch, number, told.unreadable.get(number), wrong.get(number))
+            if record is not None:
+                self._evolve(batch, number, [record])
 
     def _say(self, batch: pa.RecordBatch, number: int, kind: str, text: str) -> None:
         self.findings.add(kind, row_of(batch, number), text)
@@ -207,21 +219,27 @@ class _BucketFold:
         elif wrong:
             self._say(batch, number, "payload", f"{', '.join(wrong)} contradict the payload")
 
-    def _evolve(self, batch: pa.RecordBatch, number: int, record: Record) -> None:
-        """Fold a record; a group that breaks a rule stays as it is, as on every node (S6)."""
-        group_id = record.group_id
+    def _evolve(self, batch: pa.RecordBatch, number: int, records: Sequence[Record]) -> None:
+        """Fold records of a group, of which the first is row `number`.
+
+        A group that breaks a rule stays as it is, as on every node (S6).
+        """
+        group_id, level_at = records[0].group_id, self.levels.at
+        if group_id in self.broken:
+            return
+        group = self.groups.get(group_id)
         try:
-            level = self.levels.at(record.position)
-            group = evolve_apart(self.groups.get(group_id), record, level)
+            for record in records:
+                group = evolve_apart(group, record, level_at(record.position))
+                number += 1
         except InvariantBroken as error:
             self._refused(batch, number, "refuses", str(error))
         except Exception as error:  # noqa: BLE001 - whatever a forged record leads to (S6)
             self._refused(batch, number, "fails at", repr(error))
+        if group is None:
+            self.groups.pop(group_id, None)
         else:
-            if group is None:
-                self.groups.pop(group_id, None)
-            else:
-                self.groups[group_id] = group
+            self.groups[group_id] = group
 
     def _refused(self, batch: pa.RecordBatch, number: int, how: str, error: str) -> None:
         row = row_of(batch, number)

@@ -16,7 +16,7 @@ from holdfast.coordinator.consumer.state import CONSUMER, ConsumerBody
 from holdfast.coordinator.consumer.state import Member as ConsumerMember
 from holdfast.coordinator.model.member_profile import ClientAssignor, Protocol
 from holdfast.coordinator.model.state import Group
-from holdfast.replay.verify.consumer_entries import Entry
+from holdfast.replay.read.log_rows import Entry
 
 
 def entries_of(group: Group[Any]) -> Iterator[Entry]:

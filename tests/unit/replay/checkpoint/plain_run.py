@@ -94,10 +94,13 @@ def folded(log: NodeLog, stands: Sequence[Stand]) -> list[ResultRow]:
     rows = [
         row
         for each in buckets.values()
-        for row in fold_bucket(each, cluster, _ALL, (), stops_in(log, stands, each))
+        for row in fold_bucket(
+            *(each, cluster, _ALL, (), stops_in(log, stands, each)), records=True
+        )
     ]
+    whole = sources_by_segment(log)
     stops = stops_of(log, stands)
-    return [*rows, *fold_cluster(sources_by_segment(log), _ALL, log.begins, (), stops)]
+    return [*rows, *fold_cluster(whole, _ALL, log.begins, (), stops, records=True)]
 
 
 def _finding(row: ResultRow, node: str) -> Finding:

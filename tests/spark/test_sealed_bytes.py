@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.replay.read.node_logs import NodeLog, node_logs
+from holdfast.replay.read.node_logs import NodeLog, node_log, node_logs
 from holdfast.replay.spark.log_tables import stored_rows
 from holdfast.replay.verify.node_comparison import NodeComparison
 from holdfast.replay.verify.spark_reader import SparkReader, fast_hash_column
@@ -86,6 +87,21 @@ def test_sound_nodes_have_no_finding(nodes: list[Path], spark: SparkSession) -> 
     comparison.run()
 
     assert comparison.findings == []
+
+
+def test_sums_are_told_of_the_right_segment_whatever_its_folder_is_called(
+    sound: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A number stands for each file in Spark: the hash of its address as a URI."""
+    log = node_log(shutil.copytree(sound / "n1", tmp_path / "n 1%41+@ü=&,;'#~"))
+
+    found = {(each.segment, each.block): each.fast for each in SparkReader(spark).fast_sums(log)}
+
+    assert found == {
+        (segment.key, told.block): (told.count, told.low, told.high)
+        for segment in log.segments
+        for told in segment.manifest.fast_blocks
+    }
 
 
 def test_the_hash_of_sql_is_that_of_the_writer(nodes: list[Path], spark: SparkSession) -> None:

@@ -6,7 +6,7 @@ Knows no files (`read.node_logs` does) and no content of records.
 from __future__ import annotations
 
 from functools import partial, reduce
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -94,15 +94,26 @@ def stored_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
     return reduce(lambda one, two: one.unionByName(two), frames)
 
 
-def addressed_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Read every record as often as it is stored, with the `address` of its file.
+class Addressed(NamedTuple):
+    """Rows with the `address` of their file, and all the addresses that there are.
 
-    The folder in it is a `Segment.key`.
+    The folder in an address is a `Segment.key`.
     """
-    if is_url(log.segments[0].files[0]):
-        rows = _frame(spark, list(log.segments), STORED_SCHEMA)
-        return rows.withColumn("address", f.concat("segment", f.lit("/")))
-    return _frame(spark, list(log.segments)).withColumn("address", f.col("_metadata.file_path"))
+
+    rows: DataFrame
+    addresses: list[str]
+
+
+def addressed_rows(spark: SparkSession, log: NodeLog) -> Addressed:
+    """Read every record as often as it is stored, with the address of its file."""
+    segments = list(log.segments)
+    if is_url(segments[0].files[0]):
+        rows = _frame(spark, segments, STORED_SCHEMA)
+        addressed = rows.withColumn("address", f.concat("segment", f.lit("/")))
+        return Addressed(addressed, [f"{segment.key}/" for segment in segments])
+    rows = _frame(spark, segments)
+    addresses = [f"file:{each.removeprefix('file://')}" for each in rows.inputFiles()]
+    return Addressed(rows.withColumn("address", f.col("_metadata.file_path")), addresses)
 
 
 def up_to(last: Position) -> Column:

@@ -22,3 +22,9 @@ def fast_hash(position: Position, payload: bytes) -> int:
     index = xxh64_intdigest(position.index.to_bytes(8, "little"), _SEED)
     ordinal = xxh64_intdigest(position.ordinal.to_bytes(4, "little"), index)
     return xxh64_intdigest(payload, ordinal)
+
+
+def fast_hash_of_text(text: str) -> int:
+    """Hash a text as `xxhash64` of SQL does: the same 64 bits, with a sign."""
+    found = xxh64_intdigest(text.encode(), _SEED)
+    return found - (1 << 64) if found >> 63 else found

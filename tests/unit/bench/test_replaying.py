@@ -14,12 +14,14 @@ from bench import replay_worker, replaying
 def test_a_rate_is_of_what_the_larger_log_has_more() -> None:
     """What a session costs at its start is in both, and so in neither."""
     told = [
-        {"part": "fold", "events": 1_000, "cpu": 10.0},
-        {"part": "fold", "events": 5_000, "cpu": 12.0},
-        {"part": "hashes", "events": 1_000, "cpu": 99.0},
+        {"part": "fold", "events": 1_000, "cpu": 10.0, "wall": 7.0},
+        {"part": "fold", "events": 5_000, "cpu": 12.0, "wall": 8.0},
+        {"part": "hashes", "events": 1_000, "cpu": 99.0, "wall": 99.0},
     ]
 
-    assert replaying.slope(told, "fold", 1_000, 5_000) == pytest.approx(4_000 / 2.0)
+    by_cpu, by_clock = (replaying.slope(told, "fold", 1_000, 5_000, by) for by in ("cpu", "wall"))
+
+    assert (by_cpu, by_clock) == pytest.approx((4_000 / 2.0, 4_000 / 1.0))
 
 
 def test_each_rate_has_a_part_that_measures_it() -> None:

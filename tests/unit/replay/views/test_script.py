@@ -13,7 +13,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import WrongUse
 from holdfast.replay.generate.plan import FAULTS, Plan
 from holdfast.replay.generate.write import write_history
-from holdfast.replay.read.log_rows import ENTRY, Beginning, Cut, ResultRow
+from holdfast.replay.read.log_rows import GROUP, Beginning, Cut, ResultRow
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, node_log, sources_by_segment
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
@@ -54,8 +54,8 @@ def evolved(log: NodeLog) -> pa.Table:
         row for bucket in buckets.values() for row in fold_bucket(bucket, cluster, Cut(), (), ())
     ]
     rows += fold_cluster(sources_by_segment(log), Cut(), log.begins, (), ())
-    told = [row for row in map(ResultRow._make, rows) if row.tag == ENTRY]
-    columns = zip(*((row.grp, row.kind, row.key, row.text) for row in told), strict=True)
+    told = [row for row in map(ResultRow._make, rows) if row.tag == GROUP]
+    columns = zip(*((row.grp, *entry) for row in told for entry in row.entries or ()), strict=True)
     return pa.table(dict(zip(("grp", "kind", "key", "value"), map(list, columns), strict=True)))
 
 

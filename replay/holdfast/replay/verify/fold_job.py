@@ -6,7 +6,6 @@ Knows rows of results, not how they are made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -56,25 +55,35 @@ from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from holdfast.storage.segments.segments import BUCKETS, bucket_file
 
 _LOW_HALF: Final = (1 << 32) - 1
+_FEW: Final = (FINDING, HEAD, COUNT, MARK, RESTORE, STOOD)
+"""Tags of rows of which there are few, however long the log is, if it is sound."""
 
 
-@dataclass(frozen=True, slots=True)
 class Folded:
     """The outcome of a fold; Spark keeps `rows` until `release`."""
 
-    rows: DataFrame
-    node: str = ""
-    """Whose log it is."""
-    has_records: bool = False
-    """Whether the fold told the records of the state."""
+    def __init__(self, rows: DataFrame, node: str = "", *, has_records: bool = False) -> None:
+        """Take the rows of all tasks. `node`: whose log it is.
+
+        `has_records`: whether the fold told the records of the state.
+        """
+        self.rows, self.node, self.has_records = rows, node, has_records
+        self._few: list[ResultRow] | None = None
 
     def findings(self) -> list[Finding]:
         """Return the workers' findings, in the order of the log."""
-        found = self.rows.where(f.col("tag") == FINDING).orderBy("idx", "ordinal").collect()
+        found = sorted(self._told(FINDING), key=lambda row: (row.idx, row.ordinal))
         return [
             Finding(r.kind, self.node, r.grp, Position(r.idx, r.ordinal), r.text, r.key)
             for r in found
         ]
+
+    def _told(self, tag: str) -> list[ResultRow]:
+        """Return the rows of one of `_FEW`: all come at once, since each query has its price."""
+        if self._few is None:
+            wanted = self.rows.where(f.col("tag").isin(*_FEW)).select(*ResultRow._fields)
+            self._few = [ResultRow(*row) for row in wanted.collect()]
+        return [row for row in self._few if row.tag == tag]
 
     def entries(self) -> DataFrame:
         """Return the groups as keys and values, in the form of `sql.state`."""
@@ -83,13 +92,12 @@ class Folded:
 
     def head(self) -> tuple[Position, bytes]:
         """Return the last position, and the head of the chain over all records."""
-        row = self.rows.where(f.col("tag") == HEAD).collect()[0]
+        (row,) = self._told(HEAD)
         return Position(row.idx, row.ordinal), bytes(row.content)
 
     def count(self) -> int:
         """Return the number of records folded."""
-        total = self.rows.where(f.col("tag") == COUNT).agg(f.sum("idx").alias("n")).collect()
-        return int(total[0].n or 0)
+        return sum(row.idx for row in self._told(COUNT))
 
     def digest(self) -> int:
         """Compute the digest of the whole state, by the rules of `codec.state_image`."""
@@ -106,18 +114,15 @@ class Folded:
 
     def reached(self, marks: Sequence[Mark]) -> dict[Mark, Reached]:
         """Return chain and digest at each of the marks that the fold was given."""
-        rows = self.rows.where(f.col("tag") == MARK).select(*ResultRow._fields).collect()
-        return summed([ResultRow(*row) for row in rows], marks)
+        return summed(self._told(MARK), marks)
 
     def restores(self) -> list[Restore]:
         """Return the restores of which the log tells (S13)."""
-        rows = self.rows.where(f.col("tag") == RESTORE).select(*ResultRow._fields).collect()
-        return restores_in([ResultRow(*row) for row in rows])
+        return restores_in(self._told(RESTORE))
 
     def stands(self, stands: Sequence[Stand]) -> list[Stood]:
         """Return place, chain and digest at each of the stands that the fold was given."""
-        rows = self.rows.where(f.col("tag") == STOOD).select(*ResultRow._fields).collect()
-        return stood([ResultRow(*row) for row in rows], stands)
+        return stood(self._told(STOOD), stands)
 
     def parts(self) -> Iterator[ResultRow]:
         """Yield the parts of the checkpoint that is to be kept; few rows are here at once."""
@@ -165,7 +170,8 @@ def fold(
         mine = partial(fold_bucket, each, cluster, until, wanted, stops_in(log, stands, each))
         tasks.append(partial(mine, records=records))
     rows = run_tasks(spark, tasks, RESULT_SCHEMA, RESULT_ARROW)
-    return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK), log.node, records)
+    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    return Folded(kept, log.node, has_records=records)
 
 
 def _without_files(log: NodeLog, stands: Sequence[Stand]) -> dict[str, Bucket]:

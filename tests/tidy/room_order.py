@@ -54,7 +54,7 @@ ORDER = {
         "backup": ["event_log", "replica.image", "replica.state_machine"],
         "event_log": ["replica.state_machine", "replica.snapshots"],
         "groups": ["errors", "ports", "time", "event_log.child"],
-        "background": ["ports", "groups", "event_log.history"],
+        "background": ["ports", "groups"],
     },
     "server": {
         **{room: [] for room in ("audit", "config")},

@@ -177,3 +177,6 @@ class HistoryLike(Protocol):
 
     async def read(self, start: Position | None, limit: int) -> Page:
         """Read at most `limit` records from `start` (None: the first held) on. Raises NotHeld."""
+
+    async def live(self, start: Position, limit: int) -> Page:
+        """Read the same from a place behind the last boundary on; no segment is opened."""

@@ -18,7 +18,13 @@ class FakeHistory:
     def __init__(self, replica: FakeReplica) -> None:
         self.lost_before = Position(0, 0)
         self.reads: list[tuple[Position | None, int]] = []
+        self.failure: Exception | None = None
         self._replica = replica
+
+    async def live(self, start: Position, limit: int) -> Page:
+        if self.failure is not None:
+            raise self.failure
+        return await self.read(start, limit)
 
     async def read(self, start: Position | None, limit: int) -> Page:
         self.reads.append((start, limit))

@@ -40,9 +40,9 @@ class Boundary(NamedTuple):
 async def oldest(history: HistoryLike, sealed: Position) -> Record | None:
     """Return the oldest record behind the boundary `sealed`; None: there is only its own.
 
-    Raises `NotHeld`, `StorageError`, OSError, ValueError.
+    Raises `StorageError`, `CodecError`.
     """
-    page = await history.read(_behind(sealed), HEAD)
+    page = await history.live(_behind(sealed), HEAD)
     return _first_of_others([decode_record(payload) for _, payload in page.records])
 
 
@@ -70,7 +70,7 @@ async def _last(history: HistoryLike, state: State) -> Position:
 async def _last_from(history: HistoryLike, start: Position) -> Position | None:
     last = None
     while True:
-        page = await history.read(start, PAGE)
+        page = await history.live(start, PAGE)
         if page.records:
             last = page.records[-1][0]
         if page.end:

@@ -119,6 +119,19 @@ class History:
         except FileNotFoundError:  # it was cut off while it was being read
             return await asyncio.to_thread(self._read, start, limit, recent, applied)
 
+    async def live(self, start: Position, limit: int) -> Page:
+        """Return at most `limit` records from `start` on, where nothing is sealed yet.
+
+        No segment is opened, so it costs little wherever `start` is. Raises `StorageError`.
+        """
+        applied = self._applied()
+        recent = self._tail.since(start, limit)
+        found = dict(map(_placed, recent.records))
+        if start.index <= recent.floor:
+            stored = await asyncio.to_thread(self._store.events, start, limit)
+            found.update(map(_placed, stored))
+        return _page(start, found, applied, limit, None)
+
     def _read(self, start: Position | None, limit: int, recent: Captured, applied: int) -> Page:
         """Read all places; their order makes the result complete, as the module says."""
         found = dict(map(_placed, recent.records))

@@ -122,12 +122,11 @@ class LogService(LogServiceServicer):
     async def SealLog(self, request: lg.SealLogRequest, context: Context) -> lg.SealLogResponse:
         """Set a boundary behind what is applied now; each node seals up to it in its turn."""
         self._actors.check_serving()
-        wanted = await self._boundary()
-        got = await self._set_boundary(wanted, request, context)
+        got, wanted = await self._set_boundary(request, context)
         error = cast("DoneReply", got.reply).error
         if got.position is None and not error and self._replica.state.sealed < wanted.last:
             # Another one was set meanwhile, of earlier records: the next one holds these.
-            got = await self._set_boundary(await self._boundary(), request, context)
+            got, _ = await self._set_boundary(request, context)
         return _sealed(got, self._replica.state.sealed)
 
     async def Watch(  # type: ignore[override]  # writes by itself
@@ -153,19 +152,14 @@ class LogService(LogServiceServicer):
         finally:
             self._watchers.pop(bell, None)
 
-    async def _boundary(self) -> unsealed.Boundary:
-        """Find where a boundary may be set now. Raises CallFailed."""
-        try:
-            return await unsealed.boundary(self._history, self._replica.state)
-        except NotHeld as error:
-            raise CallFailed(grpc.StatusCode.OUT_OF_RANGE, str(error), "not-applied") from error
-
     async def _set_boundary(
-        self, wanted: unsealed.Boundary, request: lg.SealLogRequest, context: Context
-    ) -> Answered:
+        self, request: lg.SealLogRequest, context: Context
+    ) -> tuple[Answered, unsealed.Boundary]:
+        """Try to set a boundary behind the last record; return the answer, and where that was."""
+        wanted = await unsealed.boundary(self._history, self._replica.state)
         with self._actors.open() as call:
             caller = self._callers.of(call.number, request, request.holdfast, context)
-            return await call.ask(SealLog(caller, *wanted))
+            return await call.ask(SealLog(caller, *wanted)), wanted
 
     async def _messages(
         self, request: lg.WatchRequest, bell: asyncio.Event, who: str, sight: Sight

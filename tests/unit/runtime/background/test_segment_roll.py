@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -14,7 +15,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import Settings, State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.runtime.background.segment_roll import SegmentRoll
-from holdfast.runtime.event_log.history import NotHeld
+from holdfast.storage.errors import StateFailed
 from unit.runtime.fake_history import FakeHistory
 
 if TYPE_CHECKING:
@@ -171,9 +172,7 @@ def test_a_boundary_that_was_set_meanwhile_leaves_the_age_alone() -> None:
 def test_a_history_that_cannot_be_read_costs_the_age_and_nothing_else() -> None:
     world = World()
     world.apply(1)
-    world.history.lost_before = Position(1, 0)
-    with pytest.raises(NotHeld):
-        asyncio.run(world.history.read(Position(0, 1), 1))
+    world.history.failure = StateFailed(Path("state"), "read", "the disk says no", 5)
     world.lead(2)
     world.apply(2, log_time_ms=DAY_MS)
     world.apply(3, log_time_ms=2 * DAY_MS)

@@ -233,6 +233,21 @@ def install(places: Places, sealed: int, last: int) -> None:
     places.tail.begin_at(last)
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+@pytest.mark.parametrize("start", [Position(n, o) for n in (21, 30, 31, 40, 41) for o in (0, 1, 2)])
+def test_what_is_not_sealed_is_read_without_a_look_at_a_segment(
+    places: Places, start: Position, limit: int
+) -> None:
+    """Who asks for a boundary, and a new leader, have no time for segments: some have many."""
+    rmtree(places.folder)
+    page = asyncio.run(places.history.live(start, limit))
+    behind = places.expected(start)
+
+    assert page.records == behind[:limit]
+    assert page.end == (limit > len(behind))
+    assert places.history._sealed.segments() == []
+
+
 def test_segments_that_were_sealed_elsewhere_are_a_gap_and_are_not_skipped(places: Places) -> None:
     """Every node's history is whole or names the missing range."""
     install(places, sealed=50, last=60)

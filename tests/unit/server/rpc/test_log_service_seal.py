@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
-import grpc
 import pytest
 
 from holdfast.coordinator.model.events import LevelRaised, OffsetsCommitted, Record, SegmentSealed
@@ -216,18 +215,5 @@ def test_a_node_that_does_not_lead_names_the_one_that_does() -> None:
 
         assert answer.error_code == ErrorCode.ERROR_CODE_NOT_COORDINATOR
         assert answer.holdfast.leader_hint
-
-    told(story)
-
-
-def test_a_history_that_is_not_held_is_refused_and_nothing_is_set() -> None:
-    async def story(node: Served) -> None:
-        await topic(node)
-        cast("Any", node.node)._history.lost_before = Position(9, 0)
-        with pytest.raises(grpc.aio.AioRpcError) as failed:
-            await sealed(node)
-
-        assert failed.value.code() is grpc.StatusCode.OUT_OF_RANGE
-        assert boundaries(node) == []
 
     told(story)

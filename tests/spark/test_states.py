@@ -148,3 +148,12 @@ def test_nothing_to_verify_is_not_verified(spark: SparkSession, tmp_path: Path) 
     assert [x.kind for x in report.findings] == ["missing"]
     assert str(tmp_path) in str(report.findings[0]), "several nodes' folders may have one name"
     assert "log export" in report.notes[0], "it says what to do about it"
+
+
+def test_a_directory_whose_name_is_a_pattern_to_spark_is_read_as_it_is_called(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark takes a path for a pattern, and would find other files, or none."""
+    folder = write_node(tmp_path / r"n [1] {a,b} c? d* \e", "n1", LOG.rows)
+    write_node(tmp_path / "n 1 a c_ d", "n1", LOG.rows)
+    assert rows(spark, node_log(folder)).count() == len(LOG.rows)

@@ -5,6 +5,7 @@ Knows no files (`read.node_logs` does) and no content of records.
 
 from __future__ import annotations
 
+import re
 from functools import partial, reduce
 from typing import Final, NamedTuple
 
@@ -64,6 +65,8 @@ SQL_SCHEMA: Final = (
 STORED: Final = ("idx", "ordinal", "grp", "payload")
 """What is compared of records as they are stored."""
 STORED_SCHEMA: Final = "idx bigint, ordinal int, grp string, payload binary"
+_PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
+"""What means something in a pattern of paths."""
 _TASK_FILES: Final = 64
 """How many files behind a URL one task reads."""
 
@@ -149,8 +152,13 @@ def _frame(spark: SparkSession, segments: list[Segment], wanted: str = SQL_SCHEM
         readers: list[Reader] = [partial(read_batches, share, tuple(names)) for share in shares]
         return run_readers(spark, readers, f"{wanted}, segment string")
     segment = f.regexp_extract("_metadata.file_path", r"([^/]+)/[^/]+$", 1)
-    table = spark.read.schema(SQL_SCHEMA).parquet(*[path for path, _ in files])
+    table = spark.read.schema(SQL_SCHEMA).parquet(*[_literal(path) for path, _ in files])
     return table.withColumn("segment", segment)
+
+
+def _literal(path: str) -> str:
+    """Return a path by which Spark finds this file alone: to Spark it is a pattern."""
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 def _after(place: Position) -> Column:

@@ -49,6 +49,8 @@ _COMMON: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Rows that are together by group are together by group and member, too.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
 _STARTED: Final = {
     "spark.ui.enabled": "false",

@@ -3047,11 +3047,16 @@ WITH told AS (
     protocol_type,
     protocol_name,
     leader,
-    predecessor_ms,
     topics_digest,
     number,
     COALESCE(ARRAY_LENGTH(converted), 0) AS converted,
-    COALESCE(type = 'GroupConverted' AND group_type = 'classic', FALSE) AS to_classic
+    COALESCE(type = 'GroupConverted' AND group_type = 'classic', FALSE) AS to_classic,
+    CASE
+      WHEN type = 'EpochRaised' AND predecessor_ms > 0
+      THEN log_time_ms + predecessor_ms
+      WHEN type = 'HeadKept'
+      THEN predecessor_ms
+    END AS until_ms /* Until when somebody may still act on what he had, as epochs and checkpoints tell (S12). */
   FROM holdfast.told
   WHERE
     type IN (
@@ -3067,59 +3072,31 @@ WITH told AS (
       'RegexResolved',
       'HeadKept'
     )
-), untils AS (
-  /* Until when somebody may still act on what he had: as told by swaps, removals and epochs (S12). */
+), moves AS (
+  /* Who came and who went; and until when somebody may still act, as swaps and removals tell. */
   SELECT
     grp,
     "at",
-    until_ms
-  FROM (
-    SELECT
-      grp,
-      "at",
-      log_time_ms + CASE
-        WHEN swaps AND (
-          NOT beats OR predecessor_ms > 0
-        )
-        THEN predecessor_ms
-        WHEN what = 'MembersRemoved' AND NOT beats
-        THEN CASE WHEN had_stopped THEN 0 ELSE COALESCE(was_said.session_timeout_ms, 0) END
-      END AS until_ms
-    FROM holdfast.lines
-    WHERE
-      swaps OR what = 'MembersRemoved'
-    UNION ALL
-    SELECT
-      grp,
-      "at",
-      CASE
-        WHEN type = 'EpochRaised' AND predecessor_ms > 0
-        THEN log_time_ms + predecessor_ms
-        WHEN type = 'HeadKept'
-        THEN predecessor_ms
-      END AS until_ms
-    FROM told
-    WHERE
-      type IN ('EpochRaised', 'HeadKept')
-  ) AS every
-  WHERE
-    NOT until_ms IS NULL
-), longest AS (
-  SELECT
-    grp,
-    MAX(until_ms) AS until_ms
-  FROM untils
-  GROUP BY
-    grp
-), counted AS (
-  /* How many came and went, by place; of one record as many may come as go. */
-  SELECT
-    grp,
-    "at",
-    SUM(CASE WHEN joins THEN 1 ELSE -1 END) AS moved
+    CASE WHEN joins THEN 1 WHEN ends THEN -1 END AS moved,
+    log_time_ms + CASE
+      WHEN swaps AND (
+        NOT beats OR predecessor_ms > 0
+      )
+      THEN predecessor_ms
+      WHEN what = 'MembersRemoved' AND NOT beats
+      THEN CASE WHEN had_stopped THEN 0 ELSE COALESCE(was_said.session_timeout_ms, 0) END
+    END AS until_ms
   FROM holdfast.lines
   WHERE
-    joins OR ends
+    joins OR ends OR swaps
+), moved_at AS (
+  /* Of one record as many may come as go. */
+  SELECT
+    grp,
+    "at",
+    SUM(moved) AS moved,
+    MAX(until_ms) AS until_ms
+  FROM moves
   GROUP BY
     grp,
     "at"
@@ -3127,18 +3104,50 @@ WITH told AS (
   SELECT
     grp,
     "at",
-    SUM(moved) OVER (PARTITION BY grp ORDER BY "at" NULLS FIRST) AS members
-  FROM counted
-), emptied AS (
-  /* When each group last lost its last member. */
+    until_ms,
+    NOT moved IS NULL
+    AND SUM(moved) OVER (PARTITION BY grp ORDER BY "at" NULLS FIRST) = 0 AS emptied
+  FROM moved_at
+), facts AS (
   SELECT
     grp,
-    MAX("at") AS emptied
+    "at",
+    type,
+    log_time_ms,
+    members,
+    initial,
+    timeout_ms,
+    group_type,
+    protocol_type,
+    protocol_name,
+    leader,
+    topics_digest,
+    number,
+    converted,
+    to_classic,
+    until_ms,
+    FALSE AS emptied
+  FROM told
+  UNION ALL
+  SELECT
+    grp,
+    "at",
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    until_ms,
+    emptied
   FROM filled
-  WHERE
-    members = 0
-  GROUP BY
-    grp
 ), latest AS (
   SELECT
     grp,
@@ -3183,10 +3192,14 @@ WITH told AS (
     ARG_MAX_NULL(
       {'at': "at", 'log_time_ms': log_time_ms, 'number': number},
       CASE WHEN type = 'RegexResolved' THEN "at" END
-    ) AS resolved
-  FROM told
+    ) AS resolved,
+    COALESCE(MAX(CASE WHEN emptied THEN "at" END), 0) AS emptied, /* When the group last lost its last member. */
+    MAX(until_ms) AS until_ms
+  FROM facts
   GROUP BY
     grp
+  HAVING
+    COUNT(type) > 0
 ), places AS (
   /* The seat that each member id took last. */
   SELECT
@@ -3208,24 +3221,19 @@ WITH told AS (
     latest.phase,
     latest.protocol_type,
     latest.choice,
+    latest.until_ms,
     CASE
-      WHEN latest.target."at" > latest.turned
-      AND latest.target."at" > COALESCE(emptied.emptied, 0)
+      WHEN latest.target."at" > latest.turned AND latest.target."at" > latest.emptied
       THEN latest.target.log_time_ms
     END AS target_ms,
     CASE WHEN latest.raised."at" > latest.turned THEN latest.raised.digest END AS digest,
     CASE WHEN latest.resolved."at" > latest.turned THEN latest.resolved END AS resolved,
-    longest.until_ms,
     led.member_id AS led_by
   FROM latest
-  LEFT JOIN emptied
-    ON emptied.grp = latest.grp
-  LEFT JOIN longest
-    ON longest.grp = latest.grp
   LEFT JOIN places
     ON places.grp = latest.grp AND places.who = latest.choice.leader
   LEFT JOIN holdfast.seats AS led
-    ON led.grp = places.grp
+    ON led.grp = latest.grp
     AND led.seat = places.seat
     AND led.begun <= latest.choice."at"
 ), entries AS (
@@ -3281,59 +3289,79 @@ WITH told AS (
   ) AS v(kind, value)
   WHERE
     value <> ''
-), stored AS (
-  SELECT
-    grp,
-    MAX("at") AS "at",
-    ARG_MAX_NULL(log_time_ms, "at") AS log_time_ms
-  FROM told
-  WHERE
-    type = 'AssignmentStored'
-  GROUP BY
-    grp
-), granted AS (
-  /* When each member was given something last: by an assignment, which gives to all that are there, or else. */
-  SELECT
-    s.grp,
-    s.member_id,
-    s.given,
-    stored."at" AS stored_at,
-    stored.log_time_ms AS stored_ms,
-    COALESCE(
-      stored."at" > s.begun AND (
-        s.given IS NULL OR stored."at" > s.given."at"
-      ),
-      FALSE
-    ) AS assigned
-  FROM holdfast.seats AS s
-  LEFT JOIN stored
-    ON stored.grp = s.grp
-), waiting AS (
+), grants AS (
+  /* What was given to each member alone, and, of the group, what was given to all, and what was told. */
   SELECT
     grp,
     member_id,
-    0 AS nth,
-    CASE WHEN assigned THEN stored_at ELSE given."at" END AS "at",
-    CASE WHEN assigned THEN stored_ms ELSE given.log_time_ms END AS log_time_ms,
-    CASE WHEN NOT assigned THEN given.ms END AS ms,
-    TRY_CAST(NULL AS BIGINT) AS until_ms
-  FROM granted
+    begun,
+    given,
+    TRY_CAST(NULL AS BIGINT) AS "at",
+    TRY_CAST(NULL AS BIGINT) AS until_ms,
+    TRY_CAST(NULL AS BIGINT) AS stored_at,
+    TRY_CAST(NULL AS BIGINT) AS stored_ms
+  FROM holdfast.seats
   UNION ALL
   SELECT
     grp,
     NULL,
-    1,
+    NULL,
+    NULL,
     "at",
+    until_ms,
+    CASE WHEN type = 'AssignmentStored' THEN "at" END,
+    CASE WHEN type = 'AssignmentStored' THEN log_time_ms END
+  FROM told
+  WHERE
+    type = 'AssignmentStored' OR NOT until_ms IS NULL
+  UNION ALL
+  SELECT
+    grp,
     NULL,
     NULL,
-    until_ms
-  FROM untils
+    NULL,
+    "at",
+    until_ms,
+    NULL,
+    NULL
+  FROM moves
+  WHERE
+    NOT until_ms IS NULL
+), assigned AS (
+  SELECT
+    grp,
+    member_id,
+    begun,
+    given,
+    "at",
+    until_ms,
+    MAX(stored_at) OVER whole AS stored_at,
+    ARG_MAX_NULL(stored_ms, stored_at) OVER whole AS stored_ms
+  FROM grants
+  WINDOW whole AS (PARTITION BY grp)
+), newest AS (
+  /* An assignment gives to all that are there then. */
+  SELECT
+    *,
+    COALESCE(stored_at > begun AND (
+      given IS NULL OR stored_at > given."at"
+    ), FALSE) AS by_group
+  FROM assigned
+), in_order AS (
+  SELECT
+    grp,
+    member_id,
+    until_ms,
+    CASE WHEN member_id IS NULL THEN 1 ELSE 0 END AS nth,
+    CASE WHEN member_id IS NULL THEN "at" WHEN by_group THEN stored_at ELSE given."at" END AS "at",
+    CASE WHEN by_group THEN stored_ms ELSE given.log_time_ms END AS log_time_ms,
+    CASE WHEN NOT by_group THEN given.ms END AS ms
+  FROM newest
 ), waits AS (
   /* How long is told by the event itself, or else by what had been told of the group before it. */
   SELECT
     grp,
     member_id,
-    nth,
     COALESCE(
       ms,
       GREATEST(
@@ -3341,7 +3369,7 @@ WITH told AS (
         0
       )
     ) AS ms
-  FROM waiting
+  FROM in_order
 )
 SELECT
   grp,
@@ -3357,7 +3385,7 @@ SELECT
   TRY_CAST(ms AS TEXT)
 FROM waits
 WHERE
-  nth = 0 AND ms > 0;
+  NOT member_id IS NULL AND ms > 0;
 
 create or replace table versions as
 /* The last entry of each group, and the number of its records. */

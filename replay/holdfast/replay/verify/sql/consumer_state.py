@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from holdfast.replay.verify.sql.statements import statement
+from holdfast.replay.verify.sql.statements import computed, statement
 
 
 def consumer_entries(living: DataFrame, said: DataFrame) -> DataFrame:
@@ -35,7 +35,7 @@ def told(living: DataFrame) -> DataFrame:
 
     This is computed at once, since it is read many times.
     """
-    return statement("consumer/said", living=living).localCheckpoint()
+    return computed(statement("consumer/said", living=living))
 
 
 def _seats_and_holdings(said: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -43,6 +43,6 @@ def _seats_and_holdings(said: DataFrame) -> tuple[DataFrame, DataFrame]:
 
     What was said of them is computed at once, as `told` is.
     """
-    present = statement("consumer/present", said=said).localCheckpoint()
+    present = computed(statement("consumer/present", said=said))
     seats = statement("consumer/seats", present=present)
     return seats, statement("consumer/holdings", present=present, seats=seats)

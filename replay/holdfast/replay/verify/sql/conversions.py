@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from holdfast.replay.verify.sql.statements import statement
+from holdfast.replay.verify.sql.statements import computed, statement
 
 
 class Rules(NamedTuple):
@@ -32,12 +32,12 @@ def last_phases(living: DataFrame, rules: Rules) -> DataFrame:
     """Return rows of the present phase of each group, as of a group that was never another type.
 
     `living`: the rows of groups that changed their protocol. The rows have the columns that the
-    rules of either type read. What is read many times is computed at once, or the plans of all
-    these readers would grow beyond what Spark can plan.
+    rules of either type read. Each step is computed at once, or the plans of all that read it would
+    grow beyond what Spark can plan.
     """
-    phases = statement("conversion/phases", living=living)
-    members = statement("conversion/members", phases=phases).localCheckpoint()
-    known = _with_tokens(phases, members, rules)
+    phases = computed(statement("conversion/phases", living=living))
+    members = computed(statement("conversion/members", phases=phases))
+    known = computed(_with_tokens(phases, members, rules))
     rows = statement("conversion/rows", phases=phases, members=known)
     return statement("conversion/last", rows=rows)
 

@@ -15,7 +15,7 @@ from holdfast.replay.verify.sql.choices import choice_entries
 from holdfast.replay.verify.sql.cluster_state import cluster_entries, level_begins, own_rows
 from holdfast.replay.verify.sql.conversions import Rules, last_phases, of_each_type
 from holdfast.replay.verify.sql.requests import request_entries, request_rows
-from holdfast.replay.verify.sql.statements import statement, together
+from holdfast.replay.verify.sql.statements import computed, statement, together
 
 _RULES: Final = Rules(state.grants, consumer_state.holdings)
 _READ_ONCE: Final = ("OffsetsCommitted", "OffsetsDeleted", "RequestRecorded")
@@ -97,7 +97,7 @@ def state_entries(living: DataFrame, kept_from: DataFrame) -> DataFrame:
     is_classic = of_the_other_type.isEmpty()  # as most logs are: half of the work is saved
     own = state.classic_entries(told) if is_classic else _of_both_types(told)
     said = members.lines(told)
-    seats = members.seats(said).localCheckpoint()
+    seats = computed(members.seats(said))
     return together(
         own,
         members.member_entries(seats, kept_from),
@@ -114,7 +114,7 @@ def _of_both_types(living: DataFrame) -> DataFrame:
         names = f.broadcast(changing)
         last = last_phases(living.join(names, "grp", "left_semi"), _RULES)
         rest = living.join(names, "grp", "left_anti")
-        living = rest.unionByName(last, allowMissingColumns=True)
+        living = rest.select(*last.columns).unionByName(last)
     consumer, classic = of_each_type(living)
     said = consumer_state.told(consumer)
     return together(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from holdfast.replay.verify.sql.statements import statement
+from holdfast.replay.verify.sql.statements import computed, statement
 
 
 def lines(living: DataFrame) -> DataFrame:
@@ -16,7 +16,7 @@ def lines(living: DataFrame) -> DataFrame:
 
     This is computed at once, since it is read several times.
     """
-    return statement("members/lines", living=living).localCheckpoint()
+    return computed(statement("members/lines", living=living))
 
 
 def seats(said: DataFrame) -> DataFrame:

@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from pyspark.sql import DataFrame
+
+_GROUP: Final = "grp"
 
 
 def statement(name: str, **tables: DataFrame) -> DataFrame:
@@ -22,6 +25,18 @@ def statement(name: str, **tables: DataFrame) -> DataFrame:
     very same plan; hence a filter, which is gone when the plan is made.
     """
     return _selected(_text(name), tables)
+
+
+def computed(rows: DataFrame) -> DataFrame:
+    """Compute at once what is read several times; rows that were together by group are known to be.
+
+    The optimizer gives the columns of a statement other ids than the analyser has given them; by
+    these Spark would not find again what the rows are distributed by. A column under another name
+    keeps its id.
+    """
+    kept = f"_{_GROUP}"
+    named = rows.withColumnRenamed(_GROUP, kept).localCheckpoint()
+    return named.withColumnRenamed(kept, _GROUP)
 
 
 @cache

@@ -39,6 +39,7 @@ from holdfast.replay.verify.fold_job import fold
 from holdfast.replay.verify.spark_reader import SparkReader
 from holdfast.replay.verify.sql.entries import cluster_state, principals_begin, state_entries
 from holdfast.replay.verify.sql.state import living_rows
+from holdfast.replay.views.script import script
 from holdfast.storage.codec.event_codec import CHAIN_START, chain_hash
 from holdfast.storage.codec.state_image import group_contents
 from holdfast.storage.segments.segments import BLOCK_INDEXES
@@ -120,13 +121,20 @@ def duckdb_hashes(_: SparkSession, log: NodeLog) -> None:
         base.execute(HASHES, [BLOCK_INDEXES]).fetchall()
 
 
+def duckdb_state(_: SparkSession, log: NodeLog) -> None:
+    """The same entries by DuckDB: the rules are the same text, translated."""
+    with duckdb.connect(config={"threads": 2}) as base:
+        base.execute(script(log))
+        base.execute("select sum(length(value)) from holdfast.state").fetchall()
+
+
 PARTS: Final[dict[str, Callable[[SparkSession, NodeLog], None]]] = {
     "hashes": block_hashes,
     "hashes by DuckDB": duckdb_hashes,
     "fold": folded,
     "plain loop": plain_loop,
     "state by SQL": sql_state,
-    # The place of "state by DuckDB", once there are views that make the same entries.
+    "state by DuckDB": duckdb_state,
     "report": reported,
 }
 

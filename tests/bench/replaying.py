@@ -31,12 +31,14 @@ RATES: Final[dict[str, Goal | None]] = {
     "fold": least(50_000),
     "plain loop": None,
     "state by SQL": least(200_000),
+    "state by DuckDB": None,
     "report": least(80_000),
 }
 """Events a second by the clock, on two cores, by the part of `replay_worker`."""
 RATIOS: Final = (
     ("hashes", "hashes by DuckDB", least(0.3)),
     ("fold", "plain loop", least(0.8)),
+    ("state by SQL", "state by DuckDB", least(0.25)),
     ("report", "fold", least(1)),
 )
 """Two parts, and what the first one's rate is to be of the second's, by processor time."""

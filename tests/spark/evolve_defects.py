@@ -45,7 +45,8 @@ Damage: TypeAlias = Callable[[AnyGroup, AnyGroup], AnyGroup]
 class Defect(NamedTuple):
     """A fold of one event that goes wrong."""
 
-    event: type
+    event: type | str
+    """Which fold it is; or the name of what `kernel.evolve` does behind each."""
     damage: Damage
     found_by: str
     """The kind of entry that tells it."""
@@ -74,6 +75,9 @@ def shown_by(
 
 
 def _break(defect: Defect, patch: pytest.MonkeyPatch) -> None:
+    if isinstance(defect.event, str):
+        _break_behind(defect, defect.event, patch)
+        return
     own = classic_evolve.FOLDS if defect.classic else evolve.FOLDS
     folds: dict[type, Any] = own if defect.event in own else kernel.OF_ANY
     right = folds[defect.event]
@@ -82,6 +86,15 @@ def _break(defect: Defect, patch: pytest.MonkeyPatch) -> None:
         return defect.damage(group, right(group, event, record))
 
     patch.setitem(folds, defect.event, fold)
+
+
+def _break_behind(defect: Defect, name: str, patch: pytest.MonkeyPatch) -> None:
+    right = getattr(kernel, name)
+
+    def after_fold(group: AnyGroup, *more: object) -> AnyGroup:
+        return defect.damage(group, right(group, *more))
+
+    patch.setattr(kernel, name, after_fold)
 
 
 def _told(state: State, group_id: str, defect: Defect) -> set[tuple[str, ...]]:
@@ -177,6 +190,11 @@ def _late_where_it_was(before: AnyGroup, after: AnyGroup) -> AnyGroup:
         return after
     late = tuple(new.pop() if each in gone else each for each in before.body.late)
     return _with(after, late=late)
+
+
+def _of_before(field: str) -> Damage:
+    """The group itself keeps a field that the event has changed."""
+    return lambda before, after: after._replace(**{field: getattr(before, field)})
 
 
 def _one_less(_before: AnyGroup, after: AnyGroup) -> AnyGroup:
@@ -279,6 +297,14 @@ OF_MEMBERS: Final[dict[str, Defect]] = {
         "client assignors",
     ),
     "beats too fast": Defect(MemberAdvanced, _each(lambda m: m._replace(beat=99)), "beat"),
+    "stays in the phase before": Defect("_moved", _of_before("state"), "head", classic=True),
+    "is in its phase since the one before": Defect(
+        "_moved", _of_before("state_since_ms"), "since", classic=True
+    ),
+    "the entry before": Defect("_counted", _of_before("version"), "version"),
+    "counts a record twice": Defect(
+        "_counted", lambda _b, after: after._replace(seq=after.seq + 1), "version"
+    ),
     "stays away too long": Defect(
         InstanceReleased, _each(lambda m: m._replace(absence_ms=5)), "session"
     ),

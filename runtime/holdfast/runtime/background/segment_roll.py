@@ -1,9 +1,9 @@
 """Decide when a segment of old events is due: the leader sets boundaries on the log (S22, S23).
 
 The settings say after how many records, bytes or milliseconds. Every node then seals up to the same
-position (`event_log.seal`). Counts of records and bytes start over with each leadership, so a
-boundary may come late by them, but never twice for the same records. The age goes on: in a cluster
-whose leader changes every night it would else never come to a day.
+position (`event_log.seal`). Every node counts, so that a new leader goes on where the old one was:
+in a cluster whose leader changes often there would else never be enough. A process that has just
+started counts from then on, so a boundary may come late, but never twice for the same records.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class SegmentRoll:
     def __init__(self, replica: ReplicaLike, actors: Actors, history: HistoryLike) -> None:
         self._replica, self._actors, self._history = replica, actors, history
         self._asked = Position(0, 0)
+        self._newest: Record | None = None
+        """The last record that does not tell of a boundary."""
         self._looking: asyncio.Task[None] | None = None
         self._begin_anew()
 
@@ -48,14 +50,20 @@ class SegmentRoll:
         """Subscribe to the replica."""
         self._replica.subscribe(
             on_leading=self.on_leading,
+            on_not_leading=self.on_not_leading,
             on_applied=self.on_applied,
         )
 
     def on_leading(self, term: int) -> None:
-        """Start to count; a boundary that was submitted in an older term may have been lost."""
+        """Look how old the rest is; a boundary submitted in an older term may have been lost."""
         self._asked = Position(0, 0)
-        self._begin_anew()
+        self._oldest_ms = None  # that of before an install, perhaps
         self._looking = asyncio.ensure_future(self._look_back(term, self._replica.state.sealed))
+
+    def on_not_leading(self) -> None:
+        """Look back no more."""
+        if self._looking is not None:
+            self._looking.cancel()
 
     async def _look_back(self, term: int, sealed: Position) -> None:
         """Find out how old the oldest record is that older leaders have left unsealed."""
@@ -71,16 +79,26 @@ class SegmentRoll:
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Count records, and submit a boundary behind this entry when one is due."""
         del index
-        if not self._replica.leading_term or not records:
+        if not records:
             return
         if any(isinstance(record.event, SegmentSealed) for record in records):
             self._asked = Position(0, 0)  # one that is under way comes to nothing now
             self._begin_anew()
+            self._keep_what_came_meanwhile()
             return
         self._count += len(records)
         if self._oldest_ms is None:
             self._oldest_ms = records[0].log_time_ms
-        last = records[-1]
+        self._newest = records[-1]
+        if self._replica.leading_term:
+            self._set_if_due(records[-1])
+
+    def _keep_what_came_meanwhile(self) -> None:
+        """Count the age from a record that was applied while the boundary was on its way."""
+        if self._newest is not None and self._newest.position > self._replica.state.sealed:
+            self._oldest_ms = self._newest.log_time_ms
+
+    def _set_if_due(self, last: Record) -> None:
         sealed = self._replica.state.sealed
         if self._asked <= sealed and self._due(last.log_time_ms):
             self._asked = last.position

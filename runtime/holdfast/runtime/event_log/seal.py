@@ -31,6 +31,9 @@ TURN_SECONDS_AN_EVENT: Final = 0.000_1
 """How long a turn lasts for each record that waits: about what a node takes that has little to do.
 A slower one overlaps with the next."""
 
+AGAIN_SECONDS: Final = 60.0
+"""Until what could not be sealed is tried again: the next boundary may be a day away."""
+
 
 @dataclass(frozen=True, slots=True)
 class SealingPlace:
@@ -107,10 +110,13 @@ class Sealing:
                 logger.info("a snapshot was installed while records up to %s were sealed", done)
             except (TimeoutError, StorageError, OSError):
                 logger.exception(
-                    "records up to %s could not be sealed; they stay in the event log, and the "
-                    "next boundary or start tries again",
+                    "records up to %s could not be sealed; they stay in the event log, and it is "
+                    "tried again in %.0f s",
                     done,
+                    AGAIN_SECONDS,
                 )
+                await self._pause(AGAIN_SECONDS)
+                done = Position(0, 0)
 
     async def _wait_for_turn(self) -> None:
         """Wait while other nodes seal: all at once they would cost callers more than in turn."""

@@ -191,3 +191,39 @@ def test_s22_after_an_operators_boundary_the_next_one_is_set_in_its_turn() -> No
 
     last, before = Position(2 * EVENTS_MIN + 1, 0), Position(EVENTS_MIN - 1, 0)
     assert world.submitted[1:] == [SealSegment(last, before)]
+
+
+def test_s22_a_new_leader_goes_on_counting_where_the_old_one_was() -> None:
+    """Else no leader counts to a segment's size, if leaders change often."""
+    world = World(segment_events_max=EVENTS_MIN)
+    world.leading_term = 0
+    for index in range(1, EVENTS_MIN):
+        world.apply(index)
+    world.lead(2)
+    world.apply(EVENTS_MIN)
+
+    assert world.submitted == [SealSegment(Position(EVENTS_MIN, 0), UNSEALED)]
+
+
+def test_s22_what_came_while_a_boundary_was_on_its_way_grows_old_from_then_on() -> None:
+    world = World()
+    world.apply(1)
+    world.apply(2, log_time_ms=1_000)
+    world.apply(3, log_time_ms=1_000, event=SegmentSealed(Position(1, 0)))
+    world.apply(4, log_time_ms=1_000 + DAY_MS)
+
+    assert world.submitted == [SealSegment(Position(4, 0), Position(1, 0))]
+
+
+def test_a_node_that_leads_no_longer_looks_back_no_more() -> None:
+    world = World()
+
+    async def story() -> bool:
+        world.roll.on_leading(1)
+        looking = world.roll._looking
+        assert looking is not None
+        world.roll.on_not_leading()
+        await asyncio.wait([looking])
+        return looking.cancelled()
+
+    assert asyncio.run(story())

@@ -14,7 +14,12 @@ from holdfast.coordinator.model.events import Cause, Record, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
 from holdfast.raft.api import DiskLow
-from holdfast.runtime.event_log.seal import TURN_SECONDS_AN_EVENT, Sealing, SealingPlace
+from holdfast.runtime.event_log.seal import (
+    AGAIN_SECONDS,
+    TURN_SECONDS_AN_EVENT,
+    Sealing,
+    SealingPlace,
+)
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 from holdfast.storage.disk.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
 from holdfast.storage.segments.segments import read_manifest, read_rows, segments_in
@@ -150,11 +155,32 @@ def test_a_disk_that_refuses_keeps_the_records_where_they_are(node: Node) -> Non
     async def story() -> None:
         node.evolve(1, 5)
         node.sealing.on_applied([boundary(6, Position(5, 0))], 6)
-        await node.sealing.idle()
+        await until_async(lambda: bool(node.paused), "it waits before it tries again")
+        await node.sealing.close()
 
     asyncio.run(story())
 
     assert len(node.store.events((0, 0), 100)) == 5
+
+
+@pytest.mark.usefixtures("plain_child")
+def test_s22_what_could_not_be_sealed_is_tried_again_without_another_boundary(node: Node) -> None:
+    """The next boundary may be a day away, and in a quiet log an operator can set none."""
+    in_the_way = node.path / "segments"
+    in_the_way.write_text("a file where a folder should be")
+
+    async def story() -> None:
+        node.evolve(1, 5)
+        node.sealing.on_applied([boundary(6, Position(5, 0))], 6)
+        await until_async(lambda: bool(node.paused), "it waits before it tries again")
+        in_the_way.unlink()
+        node.turn.set()
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert node.paused == [AGAIN_SECONDS]
+    assert node.sealed() == [[1, 2, 3, 4, 5]]
 
 
 @pytest.mark.usefixtures("plain_child")

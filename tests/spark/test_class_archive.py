@@ -91,6 +91,18 @@ def test_without_a_base_archive_or_a_folder_java_starts_as_ever(
     assert java_options(java, jars, folder) == ""
 
 
+def test_a_folder_that_others_can_write_to_has_no_archive(
+    java: Path, jars: Path, tmp_path: Path
+) -> None:
+    """Java would run what they put there."""
+    folder = tmp_path / "var" / "cache" / "holdfast"
+    (tmp_path / "var").mkdir()
+    (tmp_path / "var").chmod(0o777)
+    assert java_options(java, jars, folder) == ""
+    (tmp_path / "var").chmod(0o755)
+    assert java_options(java, jars, folder)
+
+
 @pytest.mark.parametrize("place", [0.3, 0.6, 0.9])
 def test_java_starts_with_an_archive_whose_bytes_have_changed(place: float, tmp_path: Path) -> None:
     program, jars = find_java(), tmp_path / "jars"

@@ -310,11 +310,13 @@ def _told(
 
 
 def views(node_dirs: Sequence[Folder | str]) -> str:
-    """Return the SQL by which DuckDB computes the whole state at the end of the longest log.
+    """Return the SQL by which DuckDB computes the state at the end of the longest whole log.
 
     Needs no Spark. Raises WrongUse for a log that begins behind a cut, or has no segment.
     """
-    return script(max(_logs(node_dirs), key=lambda log: log.last))
+    logs = _logs(node_dirs)
+    whole = [log for log in logs if log.segments and not log.begins.cut]
+    return script(max(whole or logs, key=lambda log: log.last))
 
 
 def _logs(node_dirs: Sequence[Folder | str]) -> list[NodeLog]:

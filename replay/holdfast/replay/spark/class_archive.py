@@ -29,7 +29,7 @@ def java_options(java: Path, jars: Path, folder: Path = _FOLDER) -> str:
     """Return the options by which a JVM uses the archive, or writes it as it ends.
 
     `java`: the program; `jars`: the folder with Spark's jars. "" where there is to be none: this
-    Java has no base archive, or the folder cannot be written.
+    Java has no base archive, or the folder cannot be written, or by others, too.
     """
     try:
         return _options(java.resolve(), jars, folder)
@@ -39,10 +39,21 @@ def java_options(java: Path, jars: Path, folder: Path = _FOLDER) -> str:
 
 def _options(java: Path, jars: Path, folder: Path) -> str:
     base = java.parent.parent / "lib" / "server" / "classes.jsa"
+    if not _is_ours(folder):
+        return ""
     archive = folder / f"spark-{_fingerprint(base, jars)}.jsa"
     if _is_complete(archive):
         return f'"-XX:SharedArchiveFile={archive}" -XX:+VerifySharedSpaces {_QUIET}'
     return f'"-XX:ArchiveClassesAtExit={archive}" {_QUIET}' if _begins(archive) else ""
+
+
+def _is_ours(folder: Path) -> bool:
+    """Make the folder, and tell whether nobody else can write there: Java runs what it finds."""
+    places = (folder.parent.parent, folder.parent, folder)
+    for place in places:
+        place.mkdir(mode=0o755, exist_ok=True)
+    known = [place.stat() for place in places]
+    return all(each.st_uid in {0, os.getuid()} and not each.st_mode & 0o022 for each in known)
 
 
 def _fingerprint(base: Path, jars: Path) -> str:
@@ -67,7 +78,6 @@ def _is_complete(archive: Path) -> bool:
 
 def _begins(archive: Path) -> bool:
     """Tell whether this run is to write the archive: of several at once, one."""
-    archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     marker = archive.with_suffix(".pending")
     with suppress(FileNotFoundError):
         if time.time() - marker.stat().st_mtime > _PENDING_S_MAX:

@@ -84,7 +84,11 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _check_reaches(self._target or self._asked().newest(), place)
             self._reaches = True
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else _ALL
-        return offset_of(self._asked().reach(place, most, self._target))
+        end = self._asked().reach(place, most, self._target)
+        if end == place:  # our right may have gone, or a restore come, while nothing is told
+            self._reaches = False
+            self._asked().check_right()
+        return offset_of(end)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the one task of a batch."""

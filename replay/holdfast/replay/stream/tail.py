@@ -128,6 +128,8 @@ def follow(
     """
     output = Output(out)
     with output.held():
+        if cluster_id := followed.cluster_id:
+            output.claim(cluster_id)  # before Spark notes how far the log of another one goes
         frame = _stream(spark, followed, rows_max)
         doing = Following(followed, output, limits, told)
         writer = frame.writeStream.foreachBatch(doing.take)

@@ -12,7 +12,7 @@ from typing import Final
 from holdfast.replay.read.log_rows import GROUP, Entry, ResultRow
 from holdfast.storage.codec.state_image import DIGEST_SPAN, weight
 
-ENTRIES_MAX: Final = 256
+ENTRIES_MAX: Final = 64
 """Most entries of a row, so that a batch of rows stays small, however large a group is."""
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from holdfast.coordinator.model.ids import Position
+from holdfast.replay.findings import CannotCheck
 from holdfast.replay.read.log_rows import RESULT_ARROW, RESULT_SCHEMA, ResultRow
 from holdfast.replay.read.node_logs import NodeLog
 from holdfast.replay.spark.log_tables import addressed_rows, stored_rows, up_to, within
@@ -99,6 +100,8 @@ class SparkReader:
         keys = {fast_hash_of_text(address): address.split("/")[-2] for address in stored.addresses}
         totals: dict[tuple[str, int], Halves] = defaultdict(lambda: NOTHING)
         for row in of_files.collect():
+            if row.file not in keys:
+                raise CannotCheck("Spark names files otherwise than by their paths on this host")
             at = (keys[row.file], row.block)
             count, low, high = totals[at]
             totals[at] = (count + row.n, low + row.lo, high + row.hi)

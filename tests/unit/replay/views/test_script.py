@@ -39,7 +39,8 @@ order by 2, 1, 3
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> NodeLog:
     """A made-up log of groups of both protocols, in several segments, in a folder with a quote."""
-    folder = tmp_path_factory.mktemp("history") / "it's"
+    folder = tmp_path_factory.mktemp("history") / "it's [1] *" / "type=full" / "made"
+    folder.parent.mkdir(parents=True)
     plan = Plan(EVENTS, groups=40, faults=tuple(FAULTS), seed=5, nodes=1, segment_events=2_000)
     write_history(plan, folder, lambda *_: None)
     return node_log(folder / "node-1")
@@ -92,6 +93,18 @@ def test_a_log_that_begins_behind_a_cut_is_refused(log: NodeLog) -> None:
     """S24: what was before it is in a checkpoint."""
     with pytest.raises(WrongUse, match=r"begins behind .*7\.0"):
         script(log._replace(begins=Beginning(Position(7, 0), "checkpoint", b"d", 1)))
+
+
+def test_a_name_from_a_manifest_stays_in_its_comment(log: NodeLog) -> None:
+    """Else whoever makes an archive has DuckDB do what he likes."""
+    text = script(log._replace(node="n\n.shell true"))
+    assert text.splitlines()[0].startswith("-- The state of n\\n.shell true at ")
+
+
+def test_a_directory_that_no_script_can_name_is_refused(log: NodeLog) -> None:
+    odd = [each._replace(folder=Path("a\nb")) for each in log.segments]
+    with pytest.raises(WrongUse, match="call the directory otherwise"):
+        script(log._replace(segments=tuple(odd)))
 
 
 def test_a_log_without_a_segment_is_refused(log: NodeLog) -> None:

@@ -30,7 +30,7 @@ from holdfast.storage.codec.event_codec import (
     encode_state,
 )
 from holdfast.storage.codec.schema_versions import of_state
-from holdfast.storage.codec.state_image import Digest, changes, digest_of, restore
+from holdfast.storage.codec.state_image import Digest, changes, digest_of, restore, weight
 from unit.coordinator.consumer.talk import Talk, parts
 from unit.coordinator.people import Consumer, World, stable
 
@@ -280,3 +280,9 @@ def test_s3_a_topic_of_level_1_has_the_bytes_that_it_always_had() -> None:
 
 def _kind(content: bytes) -> type:
     return type(decode_state(content).value)
+
+
+def test_s3_a_record_adds_the_head_of_its_sha_256_to_the_digest() -> None:
+    """The value is that of FIPS 180-2 for "abc": nodes and replays share this function."""
+    assert weight(b"abc") == 0xBA7816BF8F01CFEA
+    assert weight(None) == 0

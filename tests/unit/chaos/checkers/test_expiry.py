@@ -1,8 +1,19 @@
 """INV-12: an expiry that comes too early, and one that never comes, are found."""
 
+import pytest
+
 from holdfast.chaos.history.happenings import Began, Role, Watched
-from holdfast.coordinator.model.events import MemberExpired
-from unit.chaos.scribe import SESSION_MS, Scribe, joined, opened, replaced, started, whats
+from holdfast.coordinator.model.events import GenerationStarted, MemberExpired, Rejoin
+from unit.chaos.scribe import (
+    SESSION_MS,
+    Scribe,
+    joined,
+    opened,
+    replaced,
+    started,
+    updated,
+    whats,
+)
 
 FIRST = 9_000
 """The earliest that a clock which is 10 % fast lets a session of 10 s end."""
@@ -201,6 +212,21 @@ def test_a_call_that_waits_suspends_the_session() -> None:
     keep_alive(s, 2, "b")
 
     assert s.judged("I12").violations == []
+
+
+@pytest.mark.parametrize(("rounds", "found"), [(12, 0), (16, 1)])
+def test_a_join_waits_at_the_service_longer_than_its_client(rounds: int, found: int) -> None:
+    """K-A23: the join phase ends it, whoever still listens; from then on the session runs."""
+    s = member()
+    call = s.send("JoinGroup", member_id="a.1", request_id="r2")
+    s.entry(opened(), updated("a.1", request_id="r2"))
+    s.hear(call, "unknown")  # the client is cut off, and the service does not hear of that
+    keep_alive(s, 20, "b")
+    rejoined = (Rejoin("a.1", "r2"), Rejoin("b", ""))
+    s.entry(GenerationStarted(2, "range", "a.1", rejoined, (), ()))
+    keep_alive(s, rounds, "b")
+
+    assert len(s.judged("I12").violations) == found
 
 
 def test_a_join_that_was_never_answered_belongs_to_the_member_it_made() -> None:

@@ -6,7 +6,8 @@ and the expiry lies a whole session timeout, by a clock that may be wrong by the
 
 Never: a member that gave no sign of life is gone before one leader has had, undisturbed by faults,
 its session timeout and a grace of two seconds to find out. A call that waits for its answer
-suspends the session (K-A23), and a new leader begins in full.
+suspends the session (K-A23): a join until its join phase ends, though its client was cut off
+meanwhile, which the service need not hear of. A new leader begins in full.
 
 In the heartbeat protocol the session is the group's, as its answers tell; one that nobody was told
 of is not judged. A heartbeat by which a static member stops renews nothing (K-N3), and a commit
@@ -132,6 +133,8 @@ def _signs(
             for each in record.fields["members"]:
                 spans = found[record.group, each["member_id"]].spans
                 spans.append((record.at_us, record.at_us))  # type: ignore[attr-defined]  # built as lists
+    for key, span in _waits(records):
+        found[key].spans.append(span)  # type: ignore[attr-defined]  # as above
     for call in calls:
         joined = made.get((call.group, call.request_id), "")
         member_id = call.member_id or str(call.result.get("member_id") or "") or joined
@@ -143,6 +146,19 @@ def _signs(
             index = call.position[0] if call.position else 0
             sent.append((call.start_us, index))  # type: ignore[attr-defined]  # as above
     return found
+
+
+def _waits(records: Sequence[Recorded]) -> Iterator[tuple[Key, Span]]:
+    """Find how long joins waited at the service, as far as the log tells when they came."""
+    came: dict[Key, int] = {}
+    for record in records:
+        if record.kind in {"MemberJoined", "MemberUpdated", "StaticMemberReplaced"}:
+            for request_id in record.request_ids:
+                came[record.group, request_id] = record.at_us
+        if record.kind == "GenerationStarted":
+            for each in record.fields["rejoined"]:
+                begin_us = came.pop((record.group, each["request_id"]), record.at_us)
+                yield (record.group, each["member_id"]), (begin_us, record.at_us)
 
 
 def _renews(call: Call, group: MembershipTimeline | None) -> bool:

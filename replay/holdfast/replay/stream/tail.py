@@ -77,8 +77,7 @@ class Following:
 
     def take(self, frame: DataFrame, number: int) -> None:
         """Do a batch: events, alerts, and what is known then. Doing it again changes nothing."""
-        if cluster_id := self.followed.cluster_id:
-            self.output.claim(cluster_id)
+        self.claim()
         watch, chain = self._known(number)
 
         def write(folder: str) -> None:
@@ -94,6 +93,11 @@ class Following:
         places = rows.select(["idx", "ordinal"])[-1:].to_pylist() or [{"idx": 0, "ordinal": 0}]
         last = (places[0]["idx"], places[0]["ordinal"])
         self.told(Batch(number, rows.num_rows, len(found), last))
+
+    def claim(self) -> None:
+        """Note whose log this is, if that is known yet. Raises WrongUse if it is another one's."""
+        if cluster_id := self.followed.cluster_id:
+            self.output.claim(cluster_id)
 
     def _known(self, number: int) -> Known:
         state = self.output.state_before(number)
@@ -128,10 +132,9 @@ def follow(
     """
     output = Output(out)
     with output.held():
-        if cluster_id := followed.cluster_id:
-            output.claim(cluster_id)  # before Spark notes how far the log of another one goes
-        frame = _stream(spark, followed, rows_max)
         doing = Following(followed, output, limits, told)
+        doing.claim()  # before Spark notes how far the log of another cluster goes
+        frame = _stream(spark, followed, rows_max)
         writer = frame.writeStream.foreachBatch(doing.take)
         trigger: dict[str, Any] = {"processingTime": f"{round(every_s * 1000)} milliseconds"}
         writer = writer.trigger(availableNow=True) if once else writer.trigger(**trigger)

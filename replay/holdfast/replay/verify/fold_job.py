@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from holdfast.coordinator.model.ids import Position
@@ -38,6 +38,7 @@ from holdfast.replay.read.log_rows import (
     ResultRow,
 )
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, sources_by_segment
+from holdfast.replay.spark.half_sums import half_sums
 from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.verify.anchor_marks import (
     MARK,
@@ -54,7 +55,6 @@ from holdfast.storage.codec.state_image import DIGEST_SPAN, restore
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from holdfast.storage.segments.segments import BUCKETS, bucket_file
 
-_LOW_HALF: Final = (1 << 32) - 1
 _FEW: Final = (FINDING, HEAD, COUNT, MARK, RESTORE, STOOD)
 """Tags of rows of which there are few, however long the log is, if it is sound."""
 
@@ -101,7 +101,9 @@ class Folded:
 
     def digest(self) -> int:
         """Compute the digest of the whole state, by the rules of `codec.state_image`."""
-        (sums,) = self.rows.where(f.col("tag") == GROUP).agg(*_halves()).collect()
+        (sums,) = (
+            self.rows.where(f.col("tag") == GROUP).agg(*half_sums("idx", "low", "high")).collect()
+        )
         return _whole(sums)
 
     def group_digests(self, groups: Sequence[str] | None) -> dict[str, int]:
@@ -109,7 +111,7 @@ class Folded:
         told = self.rows.where(f.col("tag") == GROUP)
         if groups is not None:
             told = told.where(f.col("grp").isin(list(groups)))
-        sums = told.groupBy("grp").agg(*_halves()).collect()
+        sums = told.groupBy("grp").agg(*half_sums("idx", "low", "high")).collect()
         return {r.grp: _whole(r) for r in sums}
 
     def reached(self, marks: Sequence[Mark]) -> dict[Mark, Reached]:
@@ -178,12 +180,6 @@ def _without_files(log: NodeLog, stands: Sequence[Stand]) -> dict[str, Bucket]:
     """Return all buckets, without files, if a checkpoint is wanted: it has a part of each."""
     names = map(bucket_file, range(BUCKETS if stands else 0))
     return {name: Bucket(name, (), log.begins) for name in names}
-
-
-def _halves() -> list[Column]:
-    """Sum up both halves of 64 bits, since the sum of the whole may be too large for a number."""
-    low, high = f.col("idx").bitwiseAND(_LOW_HALF), f.shiftrightunsigned("idx", 32)
-    return [f.sum(low).alias("low"), f.sum(high).alias("high")]
 
 
 def _whole(sums: Row) -> int:

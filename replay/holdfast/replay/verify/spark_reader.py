@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import reduce
-from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -18,6 +17,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import CannotCheck
 from holdfast.replay.read.log_rows import RESULT_ARROW, RESULT_SCHEMA, ResultRow
 from holdfast.replay.read.node_logs import NodeLog
+from holdfast.replay.spark.half_sums import half_sums
 from holdfast.replay.spark.log_tables import addressed_rows, stored_rows, up_to, within
 from holdfast.replay.spark.tasks import Task, is_here, rows_here, run_tasks
 from holdfast.replay.verify.hashes import (
@@ -30,8 +30,6 @@ from holdfast.replay.verify.hashes import (
 )
 from holdfast.storage.segments.fast_hash import fast_hash_of_text
 from holdfast.storage.segments.segments import BLOCK_INDEXES
-
-_LOW_HALF: Final = (1 << 32) - 1
 
 
 class SparkReader:
@@ -71,8 +69,7 @@ class SparkReader:
             f.sum(f.when(f.col("common"), 1).otherwise(zero)).alias("cn"),
             f.sum(f.when(f.col("common"), f.col("lo")).otherwise(zero)).alias("clo"),
             f.sum(f.when(f.col("common"), f.col("hi")).otherwise(zero)).alias("chi"),
-            f.sum(f.col("fast").bitwiseAND(_LOW_HALF)).alias("flo"),
-            f.sum(f.shiftrightunsigned("fast", 32)).alias("fhi"),
+            *half_sums("fast", "flo", "fhi"),
         )
         return [
             Sum(
@@ -88,14 +85,11 @@ class SparkReader:
         Rows are summed by file first, for which a number stands: a text would cost each row more
         than its own hash does.
         """
-        value = f.col("fast")
         stored = addressed_rows(self._spark, log)
         file = f.xxhash64("address").alias("file")
         hashed = stored.rows.select(file, _block(), fast_hash_column().alias("fast"))
         of_files = hashed.groupBy("file", "block").agg(
-            f.count("*").alias("n"),
-            f.sum(value.bitwiseAND(_LOW_HALF)).alias("lo"),
-            f.sum(f.shiftrightunsigned(value, 32)).alias("hi"),
+            f.count("*").alias("n"), *half_sums("fast", "lo", "hi")
         )
         keys = {fast_hash_of_text(address): address.split("/")[-2] for address in stored.addresses}
         totals: dict[tuple[str, int], Halves] = defaultdict(lambda: NOTHING)

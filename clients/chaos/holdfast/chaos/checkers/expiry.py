@@ -128,13 +128,8 @@ def _signs(
         for request_id in record.request_ids
     }
     found: dict[Key, Signs] = defaultdict(lambda: Signs([], []))
-    for record in records:  # a conversion arms all sessions anew
-        if record.kind == "GroupConverted":
-            for each in record.fields["members"]:
-                spans = found[record.group, each["member_id"]].spans
-                spans.append((record.at_us, record.at_us))  # type: ignore[attr-defined]  # built as lists
-    for key, span in _waits(records):
-        found[key].spans.append(span)  # type: ignore[attr-defined]  # as above
+    for key, span in _armed(records):
+        found[key].spans.append(span)  # type: ignore[attr-defined]  # built as lists
     for call in calls:
         joined = made.get((call.group, call.request_id), "")
         member_id = call.member_id or str(call.result.get("member_id") or "") or joined
@@ -148,8 +143,12 @@ def _signs(
     return found
 
 
-def _waits(records: Sequence[Recorded]) -> Iterator[tuple[Key, Span]]:
-    """Find how long joins waited at the service, as far as the log tells when they came."""
+def _armed(records: Sequence[Recorded]) -> Iterator[tuple[Key, Span]]:
+    """Find when records armed sessions anew, and for how long they were suspended before.
+
+    A conversion arms all; a generation those of its members, whose joins had waited at the service,
+    as far as the log tells when they came.
+    """
     came: dict[Key, int] = {}
     for record in records:
         if record.kind in {"MemberJoined", "MemberUpdated", "StaticMemberReplaced"}:
@@ -159,6 +158,9 @@ def _waits(records: Sequence[Recorded]) -> Iterator[tuple[Key, Span]]:
             for each in record.fields["rejoined"]:
                 begin_us = came.pop((record.group, each["request_id"]), record.at_us)
                 yield (record.group, each["member_id"]), (begin_us, record.at_us)
+        if record.kind == "GroupConverted":
+            for each in record.fields["members"]:
+                yield (record.group, each["member_id"]), (record.at_us, record.at_us)
 
 
 def _renews(call: Call, group: MembershipTimeline | None) -> bool:

@@ -28,6 +28,7 @@ SEED: Final = 7
 RATES: Final[dict[str, Goal | None]] = {
     "hashes": least(1_000_000),
     "hashes by DuckDB": None,
+    "hashes by Polars": None,
     "fold": least(50_000),
     "plain loop": None,
     "state by SQL": least(200_000),
@@ -45,11 +46,15 @@ RATIOS: Final = (
 SKEWS: Final[dict[str, tuple[str, ...]]] = {
     "one group has 60 % of the events": ("--giant", "0.6"),
     "100,000 groups": ("--groups", "100000"),
-    "segments of 100 events": ("--segment-events", "100"),
+    "segments of 1,000 events": ("--segment-events", "1000"),
 }
 SKEWED: Final = ("hashes", "fold")
 MEMORY: Final = {"driver": most(512), "worker": most(512), "JVM": most(2048)}
 """Peaks in MiB, at the larger size."""
+WHOLE: Final = "verify, whole"
+NEW: Final = "verify from a checkpoint at 90 %"
+ONLY_NEW: Final = most(0.2)
+"""What a verification costs that has to look at the last tenth alone, of one of everything."""
 RECORDS: Final = 71
 """Those of a log that `./dev demo` leaves."""
 VERIFIED: Final = most(25)
@@ -67,9 +72,10 @@ def _replay(bench: Bench) -> None:
     small, large = bench.sizes.replayed_events
     even = ("--groups", str(GROUPS))
     logs = [_log(bench, events, even, nodes=1) for events in (small, large)]
-    told = _run(bench, logs, list(RATES))
+    told = _run(bench, logs, list(RATES), (WHOLE, NEW))
     _rates(bench, told, small, large)
     _memory(bench, told, large)
+    _only_new(bench, told)
     _skew(bench, small, told)
 
 
@@ -94,11 +100,15 @@ def _checked(command: Sequence[str], environment: Mapping[str, str] | None = Non
 
 
 def _run(
-    bench: Bench, logs: Sequence[Path], parts: Sequence[str], *, warm: bool = True
+    bench: Bench, logs: Sequence[Path], parts: Sequence[str], verified: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """What `replay_worker` tells of these logs, each folder's first node."""
     bench.say(f"replay: {', '.join(parts)}, of {', '.join(each.name for each in logs)}")
-    plan = {"logs": [str(each / "node-1") for each in logs], "parts": list(parts), "warm": warm}
+    plan = {
+        "logs": [str(each / "node-1") for each in logs],
+        "parts": list(parts),
+        "verified": list(verified),
+    }
     tests = str(Path(__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": tests}
     said = _checked([sys.executable, "-m", "bench.replay_worker", json.dumps(plan)], environment)
@@ -136,6 +146,12 @@ def _memory(bench: Bench, told: Sequence[dict[str, Any]], large: int) -> None:
     for kind, goal in MEMORY.items():
         what = f"peak of the {kind}, {large:,} events"
         bench.add(Figure("replay", what, peaks.get(kind, 0) / 2**20, "MiB", goal))
+
+
+def _only_new(bench: Bench, told: Sequence[dict[str, Any]]) -> None:
+    whole, new = (next(e for e in told if e["part"] == part) for part in (WHOLE, NEW))
+    bench.add(Figure("replay", WHOLE, whole["cpu"], "CPU s", more=whole))
+    bench.add(Figure("replay", NEW, new["cpu"] / whole["cpu"], "x whole", ONLY_NEW, more=new))
 
 
 def _skew(bench: Bench, events: int, told: Sequence[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bench import replay_worker, replaying
+from bench import replay_parts, replay_worker, replaying
 
 
 def test_a_rate_is_of_what_the_larger_log_has_more() -> None:
@@ -25,7 +25,7 @@ def test_a_rate_is_of_what_the_larger_log_has_more() -> None:
 
 
 def test_each_rate_has_a_part_that_measures_it() -> None:
-    assert list(replay_worker.PARTS) == list(replaying.RATES)
+    assert list(replay_parts.PARTS) == list(replaying.RATES)
     assert {part for ratio in replaying.RATIOS for part in ratio[:2]} <= set(replaying.RATES)
     assert set(replaying.SKEWED) <= set(replaying.RATES)
 

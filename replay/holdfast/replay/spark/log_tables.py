@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial, reduce
-from typing import Final, NamedTuple
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -95,28 +95,6 @@ def stored_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
         for after, segments in _by_after(log)
     ]
     return reduce(lambda one, two: one.unionByName(two), frames)
-
-
-class Addressed(NamedTuple):
-    """Rows with the `address` of their file, and all the addresses that there are.
-
-    The folder in an address is a `Segment.key`.
-    """
-
-    rows: DataFrame
-    addresses: list[str]
-
-
-def addressed_rows(spark: SparkSession, log: NodeLog) -> Addressed:
-    """Read every record as often as it is stored, with the address of its file."""
-    segments = list(log.segments)
-    if is_url(segments[0].files[0]):
-        rows = _frame(spark, segments, STORED_SCHEMA)
-        addressed = rows.withColumn("address", f.concat("segment", f.lit("/")))
-        return Addressed(addressed, [f"{segment.key}/" for segment in segments])
-    rows = _frame(spark, segments)
-    addresses = [f"file:{each.removeprefix('file://')}" for each in rows.inputFiles()]
-    return Addressed(rows.withColumn("address", f.col("_metadata.file_path")), addresses)
 
 
 def up_to(last: Position) -> Column:

@@ -191,8 +191,8 @@ class NodeComparison:
     def _block_sums(self, common: hashes.Comparable) -> list[hashes.Sum]:
         """Return the sums of all nodes; logs whose files have equal bytes are read once.
 
-        If all have, nothing is left to compare between nodes: then the JVM makes the fast hashes
-        alone, and the others are those that the check of the files has made.
+        If all have, nothing is left to compare between nodes: then the fast hashes alone are made,
+        and the others are those that the check of the files has made.
         """
         alike = defaultdict[object, list[NodeLog]](list)
         for log in self._logs:

@@ -1,4 +1,4 @@
-"""Reads the files of nodes with Spark, for `node_comparison`: tasks in workers, hashes in the JVM.
+"""Reads the files of nodes with Spark, for `node_comparison`: tasks in workers, SQL in the JVM.
 
 Says the rules of `segments.segments.record_hash` and `segments.fast_hash` again, in SQL. Knows
 rows, not which are right.
@@ -6,29 +6,26 @@ rows, not which are right.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from holdfast.coordinator.model.ids import Position
-from holdfast.replay.findings import CannotCheck
+from holdfast.replay.read.fast_sums import fast_sum_rows, of_row, shares
 from holdfast.replay.read.log_rows import RESULT_ARROW, RESULT_SCHEMA, ResultRow
 from holdfast.replay.read.node_logs import NodeLog
 from holdfast.replay.spark.half_sums import half_sums
-from holdfast.replay.spark.log_tables import addressed_rows, stored_rows, up_to, within
+from holdfast.replay.spark.log_tables import stored_rows, up_to, within
 from holdfast.replay.spark.tasks import Task, is_here, rows_here, run_tasks
 from holdfast.replay.verify.hashes import (
     FINDINGS_MAX,
     NOTHING,
     Comparable,
-    Halves,
     Place,
     Sum,
 )
-from holdfast.storage.segments.fast_hash import fast_hash_of_text
 from holdfast.storage.segments.segments import BLOCK_INDEXES
 
 
@@ -80,28 +77,11 @@ class SparkReader:
         ]
 
     def fast_sums(self, log: NodeLog) -> list[Sum]:
-        """Sum up the fast hashes alone: the JVM reads three columns, and makes no text of them.
-
-        Rows are summed by file first, for which a number stands: a text would cost each row more
-        than its own hash does.
-        """
-        stored = addressed_rows(self._spark, log)
-        file = f.xxhash64("address").alias("file")
-        hashed = stored.rows.select(file, _block(), fast_hash_column().alias("fast"))
-        of_files = hashed.groupBy("file", "block").agg(
-            f.count("*").alias("n"), *half_sums("fast", "lo", "hi")
-        )
-        keys = {fast_hash_of_text(address): address.split("/")[-2] for address in stored.addresses}
-        totals: dict[tuple[str, int], Halves] = defaultdict(lambda: NOTHING)
-        for row in of_files.collect():
-            if row.file not in keys:
-                raise CannotCheck("Spark names files otherwise than by their paths on this host")
-            at = (keys[row.file], row.block)
-            count, low, high = totals[at]
-            totals[at] = (count + row.n, low + row.lo, high + row.hi)
+        """Sum up the fast hashes alone, in workers."""
+        tasks: list[Task] = [partial(fast_sum_rows, share) for share in shares(log)]
         return [
-            Sum(log.node, *at, stored=NOTHING, common=NOTHING, fast=total)
-            for at, total in totals.items()
+            Sum(log.node, key, told.block, NOTHING, NOTHING, (told.records, told.low, told.high))
+            for key, told in map(of_row, self.run(tasks))
         ]
 
     def differing_places(

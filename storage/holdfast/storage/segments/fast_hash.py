@@ -13,18 +13,14 @@ from xxhash import xxh64_intdigest
 
 from holdfast.coordinator.model.ids import Position
 
-_SEED: Final = 42
+SEED: Final = 42
 """Spark's, which cannot be chosen there."""
+hash_of_bytes: Final = xxh64_intdigest
+"""Hashes bytes with a seed to 64 bits."""
 
 
 def fast_hash(position: Position, payload: bytes) -> int:
     """Hash position and payload to 64 bits: numbers have the width of their columns."""
-    index = xxh64_intdigest(position.index.to_bytes(8, "little"), _SEED)
-    ordinal = xxh64_intdigest(position.ordinal.to_bytes(4, "little"), index)
-    return xxh64_intdigest(payload, ordinal)
-
-
-def fast_hash_of_text(text: str) -> int:
-    """Hash a text as `xxhash64` of SQL does: the same 64 bits, with a sign."""
-    found = xxh64_intdigest(text.encode(), _SEED)
-    return found - (1 << 64) if found >> 63 else found
+    index = hash_of_bytes(position.index.to_bytes(8, "little"), SEED)
+    ordinal = hash_of_bytes(position.ordinal.to_bytes(4, "little"), index)
+    return hash_of_bytes(payload, ordinal)

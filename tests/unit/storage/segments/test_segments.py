@@ -11,7 +11,7 @@ import pytest
 from holdfast.coordinator.model.events import Cause, GroupCreated, MembersLeft, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
-from holdfast.storage.segments.fast_hash import fast_hash, fast_hash_of_text
+from holdfast.storage.segments.fast_hash import fast_hash
 from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import (
     BLOCK_INDEXES,
@@ -85,11 +85,6 @@ def test_the_fast_hash_is_what_spark_makes_of_place_and_payload(
 ) -> None:
     """The values are those of Spark's SQL: `hex(xxhash64(idx, ordinal, payload))`."""
     assert fast_hash(place, payload) == told
-
-
-def test_the_fast_hash_of_a_text_is_what_spark_makes_of_it() -> None:
-    """The value is that of Spark's SQL: `xxhash64('abc')`."""
-    assert fast_hash_of_text("abc") == 1_423_657_621_850_124_518
 
 
 def test_an_unfinished_segment_is_not_there_and_is_written_anew(tmp_path: Path) -> None:

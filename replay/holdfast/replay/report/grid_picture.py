@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PALETTE: Final = (
-    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#b8a800", "#882255", "#8c564b"),
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#80a23c", "#aa3377", "#4b4eb8"),
 )
 """Colours that colour-blind readers tell apart, as the page has them."""
-_MANY: Final = "#9aa0a8"
-_GAP: Final = "#000000"
-_OVERLAP: Final = "#c2321f"
-_BARE: Final = "#ececec"
+MANY: Final = "#c2c4c8"
+GAP: Final = "#000000"
+OVERLAP: Final = "#c2321f"
+BARE: Final = "#ececec"
 _LEAST: Final = 0.15
 """Height of the smallest gap or overlap, in rows: none is so small that it is not seen."""
 _NARROWEST: Final = 0.001
@@ -40,7 +40,7 @@ def draw_grid(timeline: Timeline, span_ms: int) -> bytes:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     span = max(span_ms / 1000, 0.001)
-    axes.set_facecolor(_BARE)
+    axes.set_facecolor(BARE)
     colours: dict[str, str] = {}
     _owned(axes, timeline, colours)
     _troubles(axes, timeline, span)
@@ -62,7 +62,7 @@ def _owned(axes: Axes, timeline: Timeline, colours: dict[str, str]) -> None:
 
 def _colour(owner: str, colours: dict[str, str]) -> str:
     if not owner:
-        return _MANY
+        return MANY
     return colours.setdefault(owner, PALETTE[len(colours) % len(PALETTE)])
 
 
@@ -79,8 +79,8 @@ def _troubles(axes: Axes, timeline: Timeline, span: float) -> None:
         length = max(length, span * _NARROWEST)
         whole = timeline.rows[run.row].partitions * timeline.column_ms
         for told_ms, colour, bottom in (
-            (run.gap_ms, _GAP, True),
-            (run.overlap_ms, _OVERLAP, False),
+            (run.gap_ms, GAP, True),
+            (run.overlap_ms, OVERLAP, False),
         ):
             if told_ms:
                 high = max(_LEAST, 0.9 * min(1.0, told_ms / whole))
@@ -125,10 +125,10 @@ def _text(given: str, *, keep_lines: bool = False) -> str:
 def _legend(axes: Axes, owners: int) -> None:
     handles = [
         Patch(facecolor=PALETTE[0], label=f"one owner ({owners:,}; {len(PALETTE)} colours)"),
-        Patch(facecolor=_MANY, label="several owners"),
-        Patch(facecolor=_GAP, label="from below: nobody"),
-        Patch(facecolor=_OVERLAP, label="from above: two at once"),
-        Patch(facecolor=_BARE, label="before the first, after the last"),
+        Patch(facecolor=MANY, label="several owners"),
+        Patch(facecolor=GAP, label="from below: nobody"),
+        Patch(facecolor=OVERLAP, label="from above: two at once"),
+        Patch(facecolor=BARE, label="before the first, after the last"),
     ]
     axes.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(1.005, 1.0), frameon=False, fontsize=8

@@ -64,7 +64,7 @@ def test_twenty_thousand_partitions_make_a_page_that_hides_nothing_uncounted(
     assert (only.totals.gaps, only.totals.gap_ms) == (PARTITIONS, PARTITIONS * 50)
     assert sum(run.gaps * run.columns for run in only.runs) == PARTITIONS
     assert written.page.stat().st_size <= PAGE_MAX
-    assert "20,000 of their partitions are bundled in 96 rows" in written.page.read_text()
+    assert "20,000 of its partitions are bundled in 96 rows" in written.page.read_text()
     listed = written.analysis.listed.steps
     assert f"1,000 of {listed:,} are listed, {listed - 1_000:,} are not." in (
         written.page.read_text()

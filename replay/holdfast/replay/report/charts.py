@@ -17,7 +17,6 @@ CAUSES_MAX: Final = 7
 """Causes with a colour of their own; the others share one."""
 _OTHERS: Final = "other causes"
 _WIDTH, _HEIGHT = 1_000, 180
-_LEFT, _TOP, _BOTTOM = 60, 8, 22
 _MINUTE_MS: Final = 60_000
 
 
@@ -34,7 +33,7 @@ def rates(analysis: Analysis) -> str:
     )
     return (
         f'<section><h2>Rebalances per minute by cause</h2><p class="about">{escape(about)}</p>'
-        f"{_svg(analysis, bars, colours)}{_key(analysis.bars, colours)}</section>"
+        f"{_chart(analysis, bars, colours)}{_key(analysis.bars, colours)}</section>"
     )
 
 
@@ -57,29 +56,30 @@ def _stacked(bars: Sequence[Bar], colours: Mapping[str, str]) -> dict[int, dict[
     return found
 
 
-def _svg(
+def _chart(
     analysis: Analysis, bars: Mapping[int, Mapping[str, int]], colours: Mapping[str, str]
 ) -> str:
     count = max(1, -(-(analysis.last_ms - analysis.first_ms) // analysis.bar_ms), max(bars) + 1)
-    width = (_WIDTH - _LEFT) / count
+    width = _WIDTH / count
     most = max(sum(span.values()) for span in bars.values())
     rects = []
     for at, span in sorted(bars.items()):
-        floor = float(_HEIGHT - _BOTTOM)
+        floor = float(_HEIGHT)
         for cause, number in span.items():
-            high = number / most * (_HEIGHT - _TOP - _BOTTOM)
+            high = number / most * _HEIGHT
             floor -= high
             if number:
                 title = _title(analysis, at, cause, number)
                 rects.append(
-                    f'<rect x="{_LEFT + at * width:.1f}" y="{floor:.1f}" '
+                    f'<rect x="{at * width:.1f}" y="{floor:.1f}" '
                     f'width="{max(width - 0.6, 0.6):.1f}" height="{max(high, 0.8):.1f}" '
                     f'fill="var(--{colours[cause]})"><title>{escape(title)}</title></rect>'
                 )
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="Rebalances per minute">{_axes(analysis, most)}{"".join(rects)}</svg>'
+    svg = (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'aria-label="Rebalances per minute">{"".join(rects)}</svg>'
     )
+    return _axes(svg, most * _MINUTE_MS / analysis.bar_ms, count * analysis.bar_ms)
 
 
 def _title(analysis: Analysis, at: int, cause: str, number: int) -> str:
@@ -88,16 +88,12 @@ def _title(analysis: Analysis, at: int, cause: str, number: int) -> str:
     return f"+{since}: {number:,} by {readable(cause)} ({rate:,.1f} a minute)"
 
 
-def _axes(analysis: Analysis, most: int) -> str:
-    floor, rate = _HEIGHT - _BOTTOM, most * _MINUTE_MS / analysis.bar_ms
-    span = duration(analysis.last_ms - analysis.first_ms)
+def _axes(svg: str, rate: float, whole_ms: int) -> str:
+    """Put texts around the bars: they keep their size where the bars shrink."""
+    times = "".join(f"<span>+{duration(whole_ms * at // 2)}</span>" for at in range(3))
     return (
-        f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{floor}" y2="{floor}"></line>'
-        f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{_TOP}" y2="{_TOP}"></line>'
-        f'<text x="{_LEFT - 6}" y="{_TOP + 5}" text-anchor="end">{rate:,.1f}</text>'
-        f'<text x="{_LEFT - 6}" y="{floor}" text-anchor="end">0</text>'
-        f'<text x="{_LEFT}" y="{_HEIGHT - 6}">+0 ms</text>'
-        f'<text x="{_WIDTH}" y="{_HEIGHT - 6}" text-anchor="end">+{escape(span)}</text>'
+        f'<div class="rates"><span class="rate"><span>{rate:,.1f}</span><span>0</span></span>'
+        f'{svg}<span class="when">{times}</span></div>'
     )
 
 

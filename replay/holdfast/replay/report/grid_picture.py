@@ -123,8 +123,9 @@ def _text(given: str, *, keep_lines: bool = False) -> str:
 
 
 def _legend(axes: Axes, owners: int) -> None:
+    alone = Patch(facecolor=PALETTE[0], label=f"one owner ({owners:,}; {len(PALETTE)} colours)")
     handles = [
-        Patch(facecolor=PALETTE[0], label=f"one owner ({owners:,}; {len(PALETTE)} colours)"),
+        *([alone] if owners else []),
         Patch(facecolor=MANY, label="several owners"),
         Patch(facecolor=GAP, label="from below: nobody"),
         Patch(facecolor=OVERLAP, label="from above: two at once"),

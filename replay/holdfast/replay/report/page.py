@@ -31,14 +31,16 @@ _TIMELINE: Final = """
 <section id="timeline"><h2>Who owned what</h2>
 <div class="bar"><label>find a group <input id="find" type="search"></label>
 <label>group <select id="group"></select></label>
-<label>highlight an owner <input id="owner" type="search"></label></div>
+<label>highlight an owner <input id="owner" type="search"></label>
+<output id="owners"></output></div>
 <div class="bar"><button id="in">zoom in</button><button id="out">zoom out</button>
 <button id="left" aria-label="earlier">&larr;</button>
 <button id="right" aria-label="later">&rarr;</button>
 <button id="all">whole log</button>
 <span>or drag over a range; Ctrl and the wheel zoom</span></div>
 <canvas id="chart" role="img" aria-label="Owners of partitions over time"></canvas>
-<ul class="key" id="key"></ul><p class="count" id="honest"></p><p id="told" aria-live="polite"></p>
+<p id="told" aria-live="polite">Point at the picture, and here stands who owned what then.</p>
+<ul class="key" id="key"></ul><p class="count" id="honest"></p>
 </section>
 """
 
@@ -55,7 +57,7 @@ def page(analysis: Analysis, picture: bytes | None = None) -> str:
         rates(analysis),
         *(_section(table, links) for table in shown),
     ]
-    script = _file("page.js")
+    script = _file("timeline.js") + _file("page.js")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">'
@@ -95,16 +97,24 @@ def counts(analysis: Analysis, data: Embedded) -> list[str]:
         return ["No partition ever had an owner, so there is no timeline."]
     told = [f"The log has {_totals(whole)}."]
     own = [each for each in data.timelines if each.group]
-    have = "1 group has" if len(own) == 1 else f"{len(own):,} groups have"
-    told.append(f"{have} a timeline of their own{_bundled(own)}.")
+    have = (
+        "1 group has a timeline of its"
+        if len(own) == 1
+        else f"{len(own):,} groups have a timeline of their"
+    )
+    told.append(f"{have} own{_bundled(own)}.")
     shared = [each.totals for each in data.timelines if not each.group]
-    told += [f"{rest.groups:,} other groups share one strip: {_totals(rest)}." for rest in shared]
+    told += [f"{_others(rest.groups)} one strip: {_totals(rest)}." for rest in shared]
     if data.left_out.groups:
+        are = "1 group is" if data.left_out.groups == 1 else f"{data.left_out.groups:,} groups are"
         told.append(
-            f"{data.left_out.groups:,} groups are not drawn, since the page would be too large: "
-            f"{_totals(data.left_out)}."
+            f"{are} not drawn, since the page would be too large: {_totals(data.left_out)}."
         )
     return told
+
+
+def _others(groups: int) -> str:
+    return "1 other group has" if groups == 1 else f"{groups:,} other groups share"
 
 
 def _bundled(own: Sequence[Timeline]) -> str:
@@ -112,15 +122,21 @@ def _bundled(own: Sequence[Timeline]) -> str:
     if not bundles:
         return ", with a row for each partition"
     partitions = sum(row.partitions for row in bundles)
-    return f"; {partitions:,} of their partitions are bundled in {len(bundles):,} rows"
+    whose = "its" if len(own) == 1 else "their"
+    return f"; {partitions:,} of {whose} partitions are bundled in {_many(len(bundles), 'row')}"
 
 
 def _totals(told: Totals) -> str:
     return (
-        f"{told.intervals:,} intervals of ownership of {told.partitions:,} partitions in "
-        f"{told.groups:,} groups, {told.gaps:,} gaps of {duration(told.gap_ms)} in all, "
-        f"{told.overlaps:,} overlaps of {duration(told.overlap_ms)}"
+        f"{_many(told.intervals, 'interval')} of ownership of "
+        f"{_many(told.partitions, 'partition')} in {_many(told.groups, 'group')}, "
+        f"{_many(told.gaps, 'gap')} of {duration(told.gap_ms)} in all, "
+        f"{_many(told.overlaps, 'overlap')} of {duration(told.overlap_ms)}"
     )
+
+
+def _many(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _within(shown: Sequence[Table], budget: int, links: Mapping[str, int]) -> list[Table]:
@@ -142,7 +158,7 @@ def _section(table: Table, links: Mapping[str, int]) -> str:
     title = f"<h2>{escape(table.title)}</h2>"
     if not table.rows:
         return f'{title}<p class="about">{escape(table.missing or "None.")}</p>'
-    head = "".join(f'<th><button type="button">{escape(cell)}</button></th>' for cell in table.head)
+    head = "".join(_head(cell, at, table) for at, cell in enumerate(table.head))
     rows = "".join(_row(row, table.head, links) for row in table.rows)
     return (
         f'<section class="table">{title}<p class="about">{escape(table.about)}</p>'
@@ -151,6 +167,13 @@ def _section(table: Table, links: Mapping[str, int]) -> str:
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
         "</div></section>"
     )
+
+
+def _head(text: str, at: int, table: Table) -> str:
+    """Make the head of a column; it stands on the right if numbers are below it."""
+    numbers = any(row[at].value is not None for row in table.rows)
+    kind = ' class="n"' if numbers else ""
+    return f'<th{kind}><button type="button">{escape(text)}</button></th>'
 
 
 def _row(row: Sequence[Cell], head: Sequence[str], links: Mapping[str, int]) -> str:

@@ -119,7 +119,7 @@ def heading(analysis: Analysis) -> str:
     day = datetime.fromtimestamp(analysis.first_ms / 1000, UTC)
     length = duration(analysis.last_ms - analysis.first_ms)
     told = (
-        f"{analysis.records} records of node {readable(analysis.node)}, {length} from "
+        f"{analysis.records:,} records of node {readable(analysis.node)}, {length} from "
         f"{day:%Y-%m-%d %H:%M:%S} UTC"
     )
     if analysis.cut is None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from holdfast.replay.report import grid_picture, page, picture
+from holdfast.replay.report import grid_picture, page
 from unit.replay.report.seen_colours import READERS, Matrix, apart, contrast, parsed
 
 CSS: Final = (Path(page.__file__).parent / "page.css").read_text(encoding="utf-8")
@@ -56,4 +56,3 @@ def test_pictures_have_the_colours_of_the_light_page() -> None:
     drawn = (grid_picture.GAP, grid_picture.OVERLAP, grid_picture.MANY, grid_picture.BARE)
     assert dict(zip(("gap", "over", "many", "lane"), drawn, strict=True)).items() <= light.items()
     assert dict(zip(OWNERS, grid_picture.PALETTE, strict=True)).items() <= light.items()
-    assert picture.PALETTE is grid_picture.PALETTE

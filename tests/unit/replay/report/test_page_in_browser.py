@@ -6,58 +6,26 @@ writes what it then finds into the page.
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
-import subprocess
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from holdfast.replay.analyse.analysis import Analysis
 from holdfast.replay.analyse.intervals import Interval
 from holdfast.replay.report.page import page
+from unit.replay.report.browser import BROWSER, opened, run, with_scripts
 from unit.replay.report.reports import analysis, owned, summary, timeline
 
-BROWSER: Final = shutil.which("chromium") or shutil.which("google-chrome")
-QUIET: Final = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-quic"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on PATH")
 
 
 def found(told: Analysis, folder: Path, script: str) -> Any:  # noqa: ANN401 - any JSON
     """What a script returns that runs at the end of the page, whose policy would forbid that."""
-    allowed = re.sub("<meta http-equiv=[^>]*>", "", page(told))
-    result = run(allowed, folder, script)
+    result = run(with_scripts(page(told)), folder, script)
     assert result is not None
     return result
-
-
-def run(text: str, folder: Path, script: str) -> Any:  # noqa: ANN401 - any JSON
-    """As `found`, of any page; None if the script did not run."""
-    end = (
-        "<script>window.addEventListener('load', () => {const pre = document.createElement('pre');"
-        "pre.id = 'found'; pre.textContent = JSON.stringify((() => {" + script + "})());"
-        "document.body.append(pre)});</script></body>"
-    )
-    file = folder / "page.html"
-    file.write_text(text.replace("</body>", end), encoding="utf-8")
-    assert BROWSER is not None
-    command = [
-        BROWSER,
-        *QUIET,
-        f"--user-data-dir={folder / 'profile'}",
-        "--dump-dom",
-        file.as_uri(),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    result = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
-    return None if result is None else json.loads(unescape(result[1]))
 
 
 READ = """
@@ -118,7 +86,7 @@ def test_a_link_a_search_and_the_buttons_choose_and_zoom_a_timeline(tmp_path: Pa
 
     first, linked, zoomed, whole, searched, tags = found(told, tmp_path, script)
 
-    assert first[0].startswith("</script><b> — 1 partitions, 5 intervals")
+    assert first[0].startswith("</script><b> — 1 partition, 5 intervals")
     assert "2 gaps, 40 ms over all partitions, 1 shorter than a column" in first[1]
     assert linked[0].startswith("other — ")
     assert (zoomed, whole) == (False, True)
@@ -137,11 +105,12 @@ def test_zooming_in_leads_to_each_interval(tmp_path: Path) -> None:
         ),
     )
     script = """
-    const canvas = document.getElementById('chart'), width = canvas.clientWidth - 190;
+    const canvas = document.getElementById('chart'), left = Number(canvas.dataset.gutter);
+    const width = canvas.clientWidth - left;
     for (let at = 0; at < 12; at++) document.getElementById('in').click();
     const told = (share) => {
       canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: canvas.getBoundingClientRect()
-        .left + 190 + width * share, clientY: canvas.getBoundingClientRect().top + 40}));
+        .left + left + width * share, clientY: canvas.getBoundingClientRect().top + 40}));
       return document.getElementById('told').textContent;
     };
     return [document.getElementById('honest').textContent, told(0.3), told(0.6), told(0.9)];"""
@@ -160,7 +129,8 @@ def test_each_gap_is_at_least_a_pixel_of_the_canvas(tmp_path: Path) -> None:
     with_gap = analysis(timeline("g", owned("x", 0, 3), gap, owned("x", 4, 6), intervals=2, gaps=1))
     script = """
     const canvas = document.getElementById('chart'), c = canvas.getContext('2d');
-    const {data} = c.getImageData(190, 30, canvas.width - 190, 60);
+    const left = Number(canvas.dataset.gutter);
+    const {data} = c.getImageData(left, 30, canvas.width - left, 60);
     let black = 0;
     for (let at = 0; at < data.length; at += 4) {
       if (data[at] + data[at + 1] + data[at + 2] === 0 && data[at + 3] === 255) black++;
@@ -178,10 +148,6 @@ def test_a_script_that_got_into_the_page_would_not_run(tmp_path: Path) -> None:
 
 def test_the_policy_lets_the_page_s_own_script_run(tmp_path: Path) -> None:
     """It fills the choice of groups."""
-    assert BROWSER is not None
-    file = tmp_path / "page.html"
-    file.write_text(page(analysis(timeline("only one", owned("x"), intervals=1))), encoding="utf-8")
-    command = [BROWSER, *QUIET, f"--user-data-dir={tmp_path / 'p'}", "--dump-dom", file.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    text = page(analysis(timeline("only one", owned("x"), intervals=1)))
 
-    assert '<option value="0">only one' in done.stdout
+    assert '<option value="0">only one' in opened(text, tmp_path)

@@ -85,7 +85,7 @@ function choosing(data) {
   const picker = byId("group"), find = byId("find"), chart = new Chart(byId("chart"), data);
   const options = data.timelines.map(option);
   const refresh = () => {
-    byId("honest").textContent = honest(chart.timeline, chart.view, chart.pixels);
+    byId("honest").textContent = honest(chart.timeline, chart.view, chart.pixels, chart.nameless);
     byId("out").disabled = byId("all").disabled = chart.view[1] - chart.view[0] >= data.span;
   };
   const choose = (at) => {

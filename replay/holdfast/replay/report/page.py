@@ -17,7 +17,7 @@ from holdfast.coordinator.model.text import readable
 from holdfast.replay.analyse.analysis import Analysis
 from holdfast.replay.analyse.timeline import Timeline, Totals
 from holdfast.replay.report.charts import rates
-from holdfast.replay.report.tables import Cell, Table, duration, heading, tables
+from holdfast.replay.report.tables import Cell, Table, duration, heading, many, tables
 from holdfast.replay.report.timeline_data import Embedded, embedded
 
 PAGE_MAX: Final = 5_000_000
@@ -123,20 +123,16 @@ def _bundled(own: Sequence[Timeline]) -> str:
         return ", with a row for each partition"
     partitions = sum(row.partitions for row in bundles)
     whose = "its" if len(own) == 1 else "their"
-    return f"; {partitions:,} of {whose} partitions are bundled in {_many(len(bundles), 'row')}"
+    return f"; {partitions:,} of {whose} partitions are bundled in {many(len(bundles), 'row')}"
 
 
 def _totals(told: Totals) -> str:
     return (
-        f"{_many(told.intervals, 'interval')} of ownership of "
-        f"{_many(told.partitions, 'partition')} in {_many(told.groups, 'group')}, "
-        f"{_many(told.gaps, 'gap')} of {duration(told.gap_ms)} in all, "
-        f"{_many(told.overlaps, 'overlap')} of {duration(told.overlap_ms)}"
+        f"{many(told.intervals, 'interval')} of ownership of "
+        f"{many(told.partitions, 'partition')} in {many(told.groups, 'group')}, "
+        f"{many(told.gaps, 'gap')} of {duration(told.gap_ms)} in all, "
+        f"{many(told.overlaps, 'overlap')} of {duration(told.overlap_ms)}"
     )
-
-
-def _many(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _within(shown: Sequence[Table], budget: int, links: Mapping[str, int]) -> list[Table]:

@@ -119,7 +119,7 @@ def heading(analysis: Analysis) -> str:
     day = datetime.fromtimestamp(analysis.first_ms / 1000, UTC)
     length = duration(analysis.last_ms - analysis.first_ms)
     told = (
-        f"{analysis.records:,} records of node {readable(analysis.node)}, {length} from "
+        f"{many(analysis.records, 'record')} of node {readable(analysis.node)}, {length} from "
         f"{day:%Y-%m-%d %H:%M:%S} UTC"
     )
     if analysis.cut is None:
@@ -129,6 +129,11 @@ def heading(analysis: Analysis) -> str:
         f"{told}. The history begins at the checkpoint at {place}: what was owned then is shown "
         "from there on, and a rebalance that was under way is left out"
     )
+
+
+def many(number: int, thing: str) -> str:
+    """Write a number of things, whose name has no other plural than with an s."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def plain(table: Table) -> str:

@@ -59,13 +59,14 @@ function clamped(from, to, span, timeline) {
 }
 
 /** The sentence about what the chosen timeline shows, and what it cannot show. */
-function honest(timeline, view, pixels) {
+function honest(timeline, view, pixels, nameless) {
   const t = timeline, parts = [];
   parts.push(`${many(t.partitions, "partition")} in ${many(t.rows.length, "row")}` +
     (t.partitions > t.rows.length ? " (bundled)" : ""));
   parts.push(`${many(t.intervals, "interval")}, ${number(t.intervals_below)} of them shorter than a column of ${duration(t.width)}`);
   parts.push(`${many(t.gaps, "gap")}, ${duration(t.gap_ms)} over all partitions, ${number(t.gaps_below)} shorter than a column`);
   parts.push(`${many(t.overlaps, "overlap")}, ${duration(t.overlap_ms)}, ${number(t.overlaps_below)} shorter than a column`);
+  if (nameless) parts.push(`${many(nameless, "mark")} without a name, for want of room: zoom in to read it`);
   const pixel = (view[1] - view[0]) / pixels;
   let fine = `a pixel is ${duration(pixel)}: zoom in to see ${t.exact ? "each interval" : "single columns"}`;
   if (pixel < t.width) fine = t.exact ? "each interval is drawn here, to the millisecond" : "columns are wider than pixels here: zooming in shows no more";
@@ -259,6 +260,7 @@ class Chart {
     const c = this.context;
     c.textAlign = "left";
     let free = 0;
+    this.nameless = 0;
     for (const [at, label] of this.data.marks) {
       if (at < this.view[0] || at > this.view[1]) continue;
       const x = this.x(at);
@@ -266,7 +268,10 @@ class Chart {
       c.fillRect(x, TOP - 6, 1, height - TOP - 14);
       const text = fitted(c, label, 150), width = c.measureText(text).width;
       const left = Math.max(0, Math.min(x, this.canvas.clientWidth - width));
-      if (left < free) continue;
+      if (left < free) {
+        this.nameless++;
+        continue;
+      }
       c.fillText(text, left, TOP - 14);
       free = left + width + 8;
     }

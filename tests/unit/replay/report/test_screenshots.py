@@ -25,6 +25,9 @@ SIZES: Final = {5: 12, 5_000: 20_000}
 """Members, and partitions."""
 OWNERS: Final = tuple(f"c{n}" for n in range(8))
 LANES: Final = {5: 12, 5_000: 96}
+ABOVE: Final = 26
+BELOW: Final = 22
+"""Pixels of the timeline's canvas for the labels of marks, and for the times."""
 WIDE: Final = (1_280, 2_400)
 PHONE: Final = (390, 3_000)
 SIGHTS: Final = [(members, scheme, WIDE) for members in SIZES for scheme in ("light", "dark")]
@@ -60,7 +63,8 @@ window.look = () => {
   return {
     said, canvas: [box.left, box.top, box.width, box.height],
     gutter: Number(canvas.dataset.gutter), named: Object.fromEntries(named),
-    window: innerWidth, page: document.documentElement.scrollWidth,
+    honest: document.getElementById('honest').textContent, window: innerWidth,
+    page: document.documentElement.scrollWidth,
     broken: broken.map((head) => head.textContent),
     small: texts.filter((each) => parseFloat(getComputedStyle(each).fontSize) < 11).length,
     texts: texts.map((each) => [each.textContent.slice(0, 30) || each.tagName,
@@ -84,7 +88,8 @@ class Sight:
         left, top, width, height = self.told["canvas"]
         gutter = self.told["gutter"]
         x = left + gutter + (width - gutter) * ms / SPAN_MS
-        found = [self.pixel(x, top + down) in wanted for down in range(int(height))]
+        lanes = range(ABOVE, int(height) - BELOW)
+        found = [self.pixel(x, top + down) in wanted for down in lanes]
         return sum(now and not before for before, now in pairwise([False, *found]))
 
     def pixel(self, x: float, y: float) -> Rgb:
@@ -98,7 +103,9 @@ def framed(text: str, width: int, height: int) -> str:
     """A page within one of a phone's width: no window of a browser is so narrow."""
     style = f"border: 0; width: {width}px; height: {height}px"
     frame = f'<iframe style="{style}" srcdoc="{escape(text)}"></iframe>'
-    return f'<!doctype html><html><body style="margin: 0">{frame}</body></html>'
+    return (
+        f'<!doctype html><html><meta charset="utf-8"><body style="margin: 0">{frame}</body></html>'
+    )
 
 
 Taken = dict[tuple[int, str, tuple[int, int]], Sight]
@@ -200,6 +207,13 @@ def test_texts_on_the_timeline_are_whole_and_do_not_overlap(
         if abs(one[3] - other[3]) < 10 and one[1] < other[2] and other[1] < one[2]
     ]
     assert near == []
+
+
+def test_a_mark_whose_name_has_no_room_is_counted(taken: Taken) -> None:
+    """The second is half a second after the first: its name would stand on that one's."""
+    for sight in taken.values():
+        assert "n2 leads" not in [text for text, *_ in sight.told["said"]]
+        assert "1 mark without a name" in sight.told["honest"]
 
 
 def test_times_on_the_axis_are_round(taken: Taken) -> None:

@@ -13,11 +13,6 @@ function duration(ms) {
   return `${(ms / 3600000).toFixed(1)} h`;
 }
 
-/** A time since the first record; with milliseconds where only seconds are in view. */
-function instant(ms, view) {
-  return view[1] - view[0] < 60000 ? `+${(ms / 1000).toFixed(3)} s` : `+${duration(ms)}`;
-}
-
 const number = (n) => n.toLocaleString("en");
 
 /** A number of things, whose name has no other plural than with an s. */
@@ -42,6 +37,11 @@ function tick(ms, step, until) {
   const seconds = (ms / 1000 % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
   const minutes = String(Math.floor(ms / 60000) % 60).padStart(2, "0");
   return `+${Math.floor(ms / 3600000)}:${minutes}:${seconds}`;
+}
+
+/** A time since the first record, as the axis has it; with milliseconds if only seconds are in view. */
+function instant(ms, view) {
+  return tick(ms, view[1] - view[0] < 60000 ? 1 : 100, view[1]);
 }
 
 /** The cell at a place of a row's flat list: owner, owners, and its times and counts. */
@@ -245,7 +245,7 @@ class Chart {
 
   axis(height) {
     const c = this.context, [from, until] = this.view, edge = this.canvas.clientWidth;
-    const pixel = (until - from) / this.pixels, room = (step) => c.measureText(tick(until, step, until)).width + 32;
+    const pixel = (until - from) / this.pixels, room = (step) => c.measureText(tick(until, step, until)).width * 1.5 + 16;
     const step = roundStep(pixel * room(roundStep(pixel * 70, until)), until);
     c.fillStyle = this.quiet;
     c.textAlign = "left";

@@ -71,7 +71,7 @@ function key(list, t) {
 function highlighted(t, wanted) {
   if (!wanted) return "";
   const found = t.owners.filter((name) => name.includes(wanted)).length;
-  return `${number(found)} of ${many(t.owners.length, "owner")} with a cell of their own`;
+  return `${number(found)} of ${many(t.owners.length, "owner")} that had a cell alone`;
 }
 
 /** On paper all is in light colours, whatever the screen has. */

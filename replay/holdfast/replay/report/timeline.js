@@ -39,9 +39,9 @@ function tick(ms, step, until) {
   return `+${Math.floor(ms / 3600000)}:${minutes}:${seconds}`;
 }
 
-/** A time since the first record, as the axis has it; with milliseconds if only seconds are in view. */
-function instant(ms, view) {
-  return tick(ms, view[1] - view[0] < 60000 ? 1 : 100, view[1]);
+/** A time since the first record, as the axis has it; with milliseconds where columns are fine. */
+function instant(ms, timeline, view) {
+  return tick(ms, timeline.exact || timeline.width < 1000 ? 1 : 100, view[1]);
 }
 
 /** The cell at a place of a row's flat list: owner, owners, and its times and counts. */
@@ -281,9 +281,9 @@ class Chart {
   told(x, y) {
     const t = this.timeline, row = Math.floor((y - TOP) / this.lane), ms = this.ms(x);
     if (row < 0 || row >= t.rows.length || x < this.gutter || ms > this.data.span) return "";
-    if (this.exact) return `${rowName(t, row)} · ${instant(ms, this.view)} · ${intervalWords(t, row, ms)}`;
+    if (this.exact) return `${rowName(t, row)} · ${instant(ms, t, this.view)} · ${intervalWords(t, row, ms)}`;
     const column = Math.floor(ms / t.width), run = t.rows[row];
-    const when = `${instant(column * t.width, this.view)} to ${instant((column + 1) * t.width, this.view)}`;
+    const when = `${instant(column * t.width, t, this.view)} to ${instant((column + 1) * t.width, t, this.view)}`;
     for (let at = 0; at < run.length; at += 3) {
       if (run[at] <= column && column < run[at] + run[at + 1]) {
         return `${rowName(t, row)} · ${when} · ${cellWords(t, cellOf(t, run, at))}`;

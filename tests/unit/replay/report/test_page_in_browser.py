@@ -6,6 +6,7 @@ writes what it then finds into the page.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,23 @@ def test_zooming_in_leads_to_each_interval(tmp_path: Path) -> None:
     assert before.endswith("owner x for 5.0 s")
     assert between.endswith("no owner")
     assert after.endswith("owner y for 5.0 s")
+
+
+def test_a_cell_is_told_with_the_times_at_which_it_begins_and_ends(tmp_path: Path) -> None:
+    """Columns of 40 ms in a log of 100 s."""
+    cells = timeline("g", owned("x", 0, 2_500), intervals=1)
+    script = """
+    const canvas = document.getElementById('chart'), box = canvas.getBoundingClientRect();
+    canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + 300,
+      clientY: box.top + 40}));
+    return document.getElementById('told').textContent;"""
+
+    whole = replace(analysis(replace(cells, column_ms=40)), last_ms=100_000)
+    told = found(whole, tmp_path, script)
+
+    times = re.search(r"\+([0-9.]+) s to \+([0-9.]+) s", told)
+    assert times is not None, told
+    assert round(float(times[2]) - float(times[1]), 3) == 0.04
 
 
 def test_each_gap_is_at_least_a_pixel_of_the_canvas(tmp_path: Path) -> None:

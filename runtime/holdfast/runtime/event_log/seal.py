@@ -3,7 +3,8 @@
 The boundary is a record on the log and the same on every node. Sealing follows in the background,
 at each node in its turn: first the state is made durable up to it, then a child process writes the
 segment, and only when that is synced are the records dropped from LMDB. The next start completes
-what a crash or a stop interrupts.
+what a crash or a stop interrupts. Of boundaries that have come by then, each ends a segment of its
+own, so that all nodes have the same ones: the child finds them in the log.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class SealingPlace:
 
 
 class Sealing:
-    """Seals one segment at a time. A listener of the replica; all methods belong to the loop."""
+    """Seals what is due, one child at a time. A listener of the replica; all methods belong to the loop."""
 
     def __init__(
         self,
@@ -140,7 +141,8 @@ class Sealing:
         if ended.code != 0:
             raise OSError(f"the sealing process ended with {ended.code}: {ended.complaint!r}")
         if await asyncio.to_thread(self._drop, last, generation):
-            logger.info("sealed segment %s", ended.output or "(nothing new)")
+            for name in ended.output.split() or ["(nothing new)"]:
+                logger.info("sealed segment %s", name)
 
     def _drop(self, last: Position, generation: int) -> bool:
         """Drop what is sealed, in slices; return False if the node stops. In a thread."""

@@ -194,6 +194,19 @@ def decode_record(payload: bytes) -> Record:
     return record
 
 
+def told_boundary(payload: bytes) -> Position | None:
+    """Return the boundary of segments that a record tells; None if it tells another event (S22).
+
+    For a search through many records: several times faster than `decode_record`, whose errors it
+    has.
+    """
+    event = _parse(events_pb2.EventRecord, payload, "event record").event
+    if event.WhichOneof("body") != "segment_sealed":
+        return None
+    last = event.segment_sealed.last
+    return Position(last.index, last.ordinal)
+
+
 def event_fields(event: Event) -> dict[str, Any]:
     """Return an event's values by the names, and in the order, of its message's fields."""
     return _EVENTS_BY_CLASS[type(event)][1].fields(event)

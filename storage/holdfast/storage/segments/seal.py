@@ -1,10 +1,13 @@
-"""Seal a segment in a child process, which its parent gives a low priority (S22).
+"""Seal segments in a child process, which its parent gives a low priority (S22).
 
 As a program: `python -m holdfast.storage.segments.seal`.
 
 Decoding, sorting and compressing 100,000 records takes seconds of CPU, for which the node's own
-interpreter would be blocked. The child reads the event log in short read transactions, writes the
-segment, and prints its manifest's path; the parent then drops the records from LMDB.
+interpreter would be blocked. The child reads the event log in short read transactions, writes a
+segment for each boundary, and prints their names; the parent then drops the records from LMDB.
+
+Nodes seal at different moments, so that one may find two boundaries where another found each by
+itself. The log tells all of them, so their segments are the same.
 """
 
 from __future__ import annotations
@@ -15,15 +18,17 @@ from itertools import chain
 from pathlib import Path
 
 from holdfast.coordinator.model.ids import Position
+from holdfast.storage.codec.event_codec import told_boundary
 from holdfast.storage.segments.segments import Row, read_manifest, segment_name, segments_in
 from holdfast.storage.state.state_store import StateStore
 
 BATCH = 5_000
+_BEGINNING = Position(0, 0)
 
 
-def rows_through(store: StateStore, last: Position) -> Iterator[Row]:
-    """Yield the records of the event log up to and including `last`, in short transactions."""
-    start = (0, 0)
+def rows_through(store: StateStore, last: Position, after: Position = _BEGINNING) -> Iterator[Row]:
+    """Yield the records of the event log behind `after` up to `last`, in short transactions."""
+    start = (after.index, after.ordinal + 1)
     while batch := store.events(start, BATCH):
         for event in batch:
             position = Position(event.index, event.ordinal)
@@ -35,39 +40,60 @@ def rows_through(store: StateStore, last: Position) -> Iterator[Row]:
 
 def seal(
     state: Path, segments: Path, last: Position, cluster_id: str, node_id: str, format_version: int
-) -> str:
-    """Seal the event log's records up to `last`; return the segment's name, "" for none.
+) -> list[str]:
+    """Seal the event log's records up to `last`, a segment for each boundary; return their names.
 
-    `format_version`: of the manifest, by the level in force. Raises OSError and StorageError; an
+    `format_version`: of the manifests, by the level in force. Raises OSError and StorageError; an
     unfinished segment is invisible.
     """
     # After a crash while sealed records were being dropped, some are in a segment already.
-    done = max((read_manifest(each).last for each in segments_in(segments)), default=(0, 0))
+    ends = (Position(*read_manifest(each).last) for each in segments_in(segments))
+    done = max(ends, default=_BEGINNING)
     store = StateStore(state, beside_writer=True)
+    names = []
     try:
-        rows = (row for row in rows_through(store, last) if row.position > done)
-        first = next(rows, None)
-        if first is None:
-            return ""
-        from holdfast.storage.segments.segment_writer import write_segment  # noqa: PLC0415 - loads Arrow
-
-        made = write_segment(
-            segments, chain([first], rows), cluster_id, node_id, format_version=format_version
-        )
+        for end in _boundaries(store, done, last):
+            rows = rows_through(store, end, done)
+            first = next(rows, None)
+            if first is not None:
+                names.append(
+                    _write(segments, chain([first], rows), cluster_id, node_id, format_version)
+                )
+            done = end
     finally:
         store.close()
+    return names
+
+
+def _boundaries(store: StateStore, done: Position, last: Position) -> list[Position]:
+    """Return the boundaries behind `done` in order; `last` is the last one.
+
+    Each is chosen by a state that knows the one before it (`SealSegment.behind`), so the records of
+    all but the last one lie before `last`.
+    """
+    told = (told_boundary(row.content) for row in rows_through(store, last, done))
+    between = {each for each in told if each is not None and done < each < last}
+    return [*sorted(between), last]
+
+
+def _write(
+    segments: Path, rows: Iterator[Row], cluster_id: str, node_id: str, format_version: int
+) -> str:
+    from holdfast.storage.segments.segment_writer import write_segment  # noqa: PLC0415 - loads Arrow
+
+    made = write_segment(segments, rows, cluster_id, node_id, format_version=format_version)
     return segment_name(Position(*made.first), Position(*made.last))
 
 
 def main(arguments: list[str]) -> int:
-    """Seal as a program; prints the segment's name.
+    """Seal as a program; prints the segments' names.
 
     The arguments are STATE SEGMENTS INDEX ORDINAL CLUSTER NODE FORMAT.
     """
     state, segments, index, ordinal, cluster_id, node_id, number = arguments
     last = Position(int(index), int(ordinal))
-    name = seal(Path(state), Path(segments), last, cluster_id, node_id, int(number))
-    sys.stdout.write(name)
+    names = seal(Path(state), Path(segments), last, cluster_id, node_id, int(number))
+    sys.stdout.write(" ".join(names))
     return 0
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness.plain_child import run_plain_child
 from harness.poll import until_async
-from holdfast.coordinator.model.events import Cause, Record, SegmentSealed
+from holdfast.coordinator.model.events import Cause, GroupCreated, Record, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
 from holdfast.raft.api import DiskLow
@@ -29,13 +29,17 @@ from holdfast.storage.state.state_store import EventRecord, StateStore, read_chu
 
 
 def event(index: int) -> EventRecord:
-    record = boundary(index, Position(index, 0))
-    return EventRecord(index, 0, append_chain(encode_record(record), CHAIN_START))
+    cause = Cause("B2", "JoinGroup")
+    return stored(Record(Position(index, 0), "g", index, 1, 1, cause, "", "", GroupCreated()))
 
 
 def boundary(index: int, last: Position) -> Record:
     cause = Cause("S22", "SealSegment")
     return Record(Position(index, 0), "", index, 1, 1, cause, "", "", SegmentSealed(last))
+
+
+def stored(record: Record) -> EventRecord:
+    return EventRecord(*record.position, append_chain(encode_record(record), CHAIN_START))
 
 
 class Node:
@@ -64,6 +68,12 @@ class Node:
 
     def evolve(self, first: int, last: int) -> None:
         self.evolved += [event(index) for index in range(first, last + 1)]
+
+    def set_boundary(self, index: int, last: Position) -> None:
+        """Apply the record of a boundary, as it lies on the log."""
+        record = boundary(index, last)
+        self.evolved.append(stored(record))
+        self.sealing.on_applied([record], index)
 
     def sealed(self) -> list[list[int]]:
         found = segments_in(self.path / "segments")
@@ -201,6 +211,57 @@ def test_s22_each_node_seals_in_its_turn_the_longer_the_log_the_later(tmp_path: 
 
     assert node.paused == [2 * 50 * TURN_SECONDS_AN_EVENT]
     assert node.sealed() == [list(range(1, 51))]
+
+
+async def two_boundaries(node: Node) -> None:
+    """A log with two boundaries, and nothing behind the second one."""
+    node.evolve(1, 5)
+    node.set_boundary(6, Position(5, 0))
+    await asyncio.sleep(0)  # the node begins: at once, or to wait for its turn
+    node.evolve(7, 8)
+    node.set_boundary(9, Position(8, 0))
+
+
+TWO = [[1, 2, 3, 4, 5], [6, 7, 8]]
+
+
+@pytest.mark.usefixtures("plain_child")
+@pytest.mark.parametrize("turn", [0, 2])
+def test_s22_each_boundary_ends_a_segment_on_every_node_whenever_its_turn_comes(
+    turn: int, tmp_path: Path
+) -> None:
+    """S22: nodes have the same segments, so that what they hold can be compared and published."""
+    node = Node(tmp_path, turn)
+
+    async def story() -> None:
+        await two_boundaries(node)
+        node.turn.set()
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert node.sealed() == TWO
+    assert [each.index for each in node.store.events((0, 0), 100)] == [9]
+
+
+@pytest.mark.usefixtures("plain_child")
+def test_s22_a_start_makes_each_boundary_that_was_missed_a_segment_of_its_own(node: Node) -> None:
+    """S22: the state tells the last boundary alone; the log has those before it."""
+
+    async def story() -> None:
+        node.evolve(1, 5)
+        node.evolved.append(stored(boundary(6, Position(5, 0))))
+        node.evolve(7, 8)
+        node.evolved.append(stored(boundary(9, Position(8, 0))))
+        node.evolve(10, 11)
+        await node.make_durable()
+        node.sealing.start(Position(8, 0))
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert node.sealed() == TWO
+    assert [each.index for each in node.store.events((0, 0), 100)] == [9, 10, 11]
 
 
 @pytest.mark.usefixtures("plain_child")

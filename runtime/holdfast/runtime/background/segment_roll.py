@@ -17,8 +17,6 @@ from holdfast.coordinator.model.commands import SealSegment
 from holdfast.coordinator.model.events import SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.background import unsealed
-from holdfast.storage.codec.event_codec import CodecError
-from holdfast.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +67,7 @@ class SegmentRoll:
         """Find out how old the oldest record is that older leaders have left unsealed."""
         try:
             oldest = await unsealed.oldest(self._history, sealed)
-        except (CodecError, StorageError, OSError) as error:
+        except unsealed.UNREADABLE as error:
             logger.info("the age of what is not sealed counts from now on: %s", error)
             return
         same = (self._replica.leading_term, self._replica.state.sealed) == (term, sealed)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.coordinator.model.events import RequestRecorded, SegmentSealed
 from holdfast.coordinator.model.ids import Position
-from holdfast.storage.codec.event_codec import decode_record
+from holdfast.storage.codec.event_codec import CodecError, decode_record
+from holdfast.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,8 @@ HEAD: Final = 3
 """Records to look at for one that is not of the boundary itself, which has two at most."""
 PAGE: Final = 500
 """Records that are read at once in the search for the last one."""
+UNREADABLE: Final = (CodecError, StorageError, OSError)
+"""The errors of a history that this node's disk does not show: damage, or a failing disk."""
 FURTHER: Final = 16
 """By so much the search for the last record begins earlier, if the newest entries have none."""
 
@@ -40,7 +43,7 @@ class Boundary(NamedTuple):
 async def oldest(history: HistoryLike, sealed: Position) -> Record | None:
     """Return the oldest record behind the boundary `sealed`; None: there is only its own.
 
-    Raises `StorageError`, `CodecError`.
+    Raises one of `UNREADABLE`.
     """
     page = await history.live(_behind(sealed), HEAD)
     return _first_of_others([decode_record(payload) for _, payload in page.records])

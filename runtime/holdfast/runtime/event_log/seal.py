@@ -49,7 +49,7 @@ class SealingPlace:
 
 
 class Sealing:
-    """Seals what is due, one child at a time. A listener of the replica; all methods belong to the loop."""
+    """Runs one child at a time. A listener of the replica; all methods belong to the loop."""
 
     def __init__(
         self,

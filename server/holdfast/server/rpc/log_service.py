@@ -156,10 +156,23 @@ class LogService(LogServiceServicer):
         self, request: lg.SealLogRequest, context: Context
     ) -> tuple[Answered, unsealed.Boundary]:
         """Try to set a boundary behind the last record; return the answer, and where that was."""
-        wanted = await unsealed.boundary(self._history, self._replica.state)
+        wanted = await self._where_to_seal(request)
         with self._actors.open() as call:
             caller = self._callers.of(call.number, request, request.holdfast, context)
             return await call.ask(SealLog(caller, *wanted)), wanted
+
+    async def _where_to_seal(self, request: lg.SealLogRequest) -> unsealed.Boundary:
+        """Look where a boundary may be set. Raises CallFailed if the disk does not tell it."""
+        try:
+            return await unsealed.boundary(self._history, self._replica.state)
+        except unsealed.UNREADABLE as error:
+            logger.exception("the log cannot be sealed", extra=named("SealLog", request))
+            sentence = (
+                f"what is not sealed yet cannot be read on this node, so nothing was changed: "
+                f"{error}. Hand the leadership to another node, whose disk is sound, and repeat "
+                "the call"
+            )
+            raise CallFailed(grpc.StatusCode.UNAVAILABLE, sentence, "not-applied") from error
 
     async def _messages(
         self, request: lg.WatchRequest, bell: asyncio.Event, who: str, sight: Sight

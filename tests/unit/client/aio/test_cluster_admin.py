@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.client import InvalidArgument, NotYet, sync
-from holdfast.coordinator.model.events import LevelRaised
+from holdfast.coordinator.model.events import LevelRaised, SegmentSealed
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
 from holdfast.raft.membership import ChangeRefused, Membership
-from holdfast.v1 import admin_pb2, events_pb2
+from holdfast.v1 import admin_pb2, events_pb2, log_pb2
 from unit.server.nodes import Served, served
 
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from holdfast.raft.membership import Change
 
 WHERE = {"client_address": "h3:1", "peer_address": "h3:2"}
-LEFT_OUT = {"ReportBackup": "only `holdfast backup verify` has verified a backup"}
+LEFT_OUT = {
+    "ReportBackup": "only `holdfast backup verify` has verified a backup",
+    "ReadEvents": "what happened is read by `holdfast log` and `holdfast replay`",
+    "Watch": "as ReadEvents",
+}
 
 
 def told(
@@ -46,7 +50,8 @@ def told(
 
 def test_every_call_of_operators_has_a_method_or_a_reason_to_have_none() -> None:
     """A call that the contract gets later is not forgotten here."""
-    calls = admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods_by_name
+    services = (admin_pb2.DESCRIPTOR.services_by_name, log_pb2.DESCRIPTOR.services_by_name)
+    calls = {name for each in services for one in each.values() for name in one.methods_by_name}
     methods = {name.replace("_", "") for name in dir(sync.Admin) if not name.startswith("_")}
 
     assert {name for name in calls if name.lower() not in methods} == set(LEFT_OUT)
@@ -112,6 +117,39 @@ def test_an_upgrade_is_ended_at_the_newest_level_of_all_nodes_and_may_be_again()
         assert [admin.finish_upgrade() for _ in range(2)] == [LEVEL_MAX, LEVEL_MAX]
 
     told(story, level=LEVEL_MIN, prepare=alone)
+
+
+def test_s22_the_log_is_sealed_and_where_nothing_came_since_nothing_is_done() -> None:
+    """Who asks from a program waits for the boundary, so it is told in either case."""
+
+    def story(admin: sync.Admin) -> None:
+        admin.create_topics({"t": 1})
+        first, again = admin.seal_log(), admin.seal_log()
+
+        assert (first.already, again.already) == (False, True)
+        assert first.sealed.index > 0
+        assert again.sealed == first.sealed
+
+    told(story)
+
+
+def test_s15_a_call_to_seal_has_a_request_id_by_which_it_is_done_once() -> None:
+    noted = list[str]()
+
+    def note(node: Served) -> None:
+        node.replica.subscribe(
+            on_applied=lambda records, _: noted.extend(
+                each.request_id for each in records if isinstance(each.event, SegmentSealed)
+            )
+        )
+
+    def story(admin: sync.Admin) -> None:
+        admin.create_topics({"t": 1})
+        admin.seal_log()
+
+    told(story, prepare=note)
+
+    assert [bool(each) for each in noted] == [True]
 
 
 def test_grants_are_given_shown_tested_and_taken_back() -> None:

@@ -6,13 +6,18 @@ That every node seals up to it is the subject of `tests/cluster/test_sealing.py`
 from __future__ import annotations
 
 import asyncio
+import errno
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import grpc
 import pytest
 
 from holdfast.coordinator.model.events import LevelRaised, OffsetsCommitted, Record, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
+from holdfast.storage.codec.event_codec import CodecError
+from holdfast.storage.errors import StateDamaged
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -204,6 +209,40 @@ def test_s3_a_cluster_of_any_level_takes_it(level: int) -> None:
         answer = await sealed(node, request_id())
 
         assert (answer.error_code, answer.already) == (NONE, False)
+
+    told(story)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        StateDamaged(Path("state"), "its sum is wrong", database="events"),
+        OSError(errno.EIO, "Input/output error"),
+        CodecError("not readable", "event record"),
+    ],
+)
+def test_s5_a_disk_that_cannot_be_read_is_told_and_nothing_was_changed(failure: Exception) -> None:
+    """S5: the fault is this node's, before it proposed anything; another one may have a good disk.
+
+    It is no defect of the node, which INTERNAL would ask to report.
+    """
+
+    async def story(node: Served) -> None:
+        await topic(node)
+        cast("Any", node.node)._history.failure = failure
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await sealed(node, request_id())
+
+        said = refused.value
+        assert said.code() is grpc.StatusCode.UNAVAILABLE
+        assert str(failure) in (said.details() or "")
+        assert "nothing was changed" in (said.details() or "")
+        trailing = {key: str(value) for key, value in said.trailing_metadata() or ()}
+        assert trailing["holdfast-outcome"] == "not-applied"
+        assert boundaries(node) == []
+
+        cast("Any", node.node)._history.failure = None
+        assert not (await sealed(node, request_id())).already
 
     told(story)
 

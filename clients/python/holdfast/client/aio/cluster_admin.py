@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.v1 import admin_pb2
+from holdfast.v1 import admin_pb2, log_pb2
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,6 +82,16 @@ class ClusterAdmin(ABC):
         """
         request = admin_pb2.FinishUpgradeRequest()
         return (await self._change(request, admin_pb2.FinishUpgradeResponse)).level
+
+    # --- the log -------------------------------------------------------------------------------
+
+    async def seal_log(self) -> log_pb2.SealLogResponse:
+        """Have all nodes seal what is in the log now; return the boundary (`sealed`).
+
+        `already`: nothing came since the last one. The nodes seal one after another, by themselves:
+        `describe_cluster` of each tells how far it has come (`facts.history.sealed`).
+        """
+        return await self._change(log_pb2.SealLogRequest(), log_pb2.SealLogResponse)
 
     # --- permissions ---------------------------------------------------------------------------
 

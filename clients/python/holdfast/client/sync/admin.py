@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.client.aio.admin import OffsetResults, Results
     from holdfast.client.aio.options import AdminOptions
     from holdfast.client.errors import HoldfastError
-    from holdfast.v1 import admin_pb2, events_pb2
+    from holdfast.v1 import admin_pb2, events_pb2, log_pb2
 
 
 class Admin:
@@ -179,6 +179,10 @@ class Admin:
     def finish_upgrade(self) -> int:
         """Raise the level to the newest at which all nodes can run; return the level in force."""
         return THREAD.run(self._admin.finish_upgrade())
+
+    def seal_log(self) -> log_pb2.SealLogResponse:
+        """Have all nodes seal what is in the log now; return the boundary."""
+        return THREAD.run(self._admin.seal_log())
 
     def describe_acls(self, principal: str | None = None) -> admin_pb2.DescribeAclsResponse:
         """Describe grants and the mode in force."""

@@ -35,7 +35,7 @@ class SegmentRoll:
         self._replica, self._actors, self._history = replica, actors, history
         self._asked = Position(0, 0)
         self._newest: Record | None = None
-        """The last record that does not tell of a boundary."""
+        """The last record that is something to seal."""
         self._looking: asyncio.Task[None] | None = None
         self._begin_anew()
 
@@ -77,22 +77,22 @@ class SegmentRoll:
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Count records, and submit a boundary behind this entry when one is due."""
         del index
-        if not records:
-            return
+        others = list(unsealed.others(records))
+        if others:
+            self._newest = others[-1]
         if any(isinstance(record.event, SegmentSealed) for record in records):
             self._asked = Position(0, 0)  # one that is under way comes to nothing now
             self._begin_anew()
             self._keep_what_came_meanwhile()
             return
-        self._count += len(records)
-        if self._oldest_ms is None:
-            self._oldest_ms = records[0].log_time_ms
-        self._newest = records[-1]
-        if self._replica.leading_term:
+        self._count += len(others)
+        if others and self._oldest_ms is None:
+            self._oldest_ms = others[0].log_time_ms
+        if records and self._replica.leading_term:
             self._set_if_due(records[-1])
 
     def _keep_what_came_meanwhile(self) -> None:
-        """Count the age from a record that was applied while the boundary was on its way."""
+        """Count the age from a record that was applied before the boundary was, or with it."""
         if self._newest is not None and self._newest.position > self._replica.state.sealed:
             self._oldest_ms = self._newest.log_time_ms
 

@@ -1,34 +1,36 @@
 """What lies behind the last boundary of sealed segments: its oldest record, and its newest (S22).
 
 A boundary is told by a record that lies behind it. Alone, it is nothing to seal: a boundary behind
-it would be told by a record again, and so on without end. Reads a few records of the history; knows
-no settings and sets no boundary.
+it would be told by a record again, and so on without end. A cut of the history is nothing to seal
+either (S24): its segment would be cut off in turn, by such a record. Reads a few records of the
+history; knows no settings and sets no boundary.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.coordinator.model.events import RequestRecorded, SegmentSealed
+from holdfast.coordinator.model.events import HistoryCut, RequestRecorded, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import CodecError, decode_record
 from holdfast.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator
 
     from holdfast.coordinator.model.events import Record
     from holdfast.coordinator.model.state import State
     from holdfast.runtime.ports import HistoryLike
 
 HEAD: Final = 3
-"""Records to look at for one that is not of the boundary itself, which has two at most."""
+"""Records to look at first for something to seal: the boundary itself has two at most."""
 PAGE: Final = 500
 """Records that are read at once in the search for the last one."""
 UNREADABLE: Final = (CodecError, StorageError, OSError)
 """The errors of a history that this node's disk does not show: damage, or a failing disk."""
 FURTHER: Final = 16
-"""By so much the search for the last record begins earlier, if the newest entries have none."""
+"""By so much a search goes further if it found nothing: the one for something to seal behind the
+boundary, and the one for the last record before the newest entries."""
 
 
 class Boundary(NamedTuple):
@@ -41,12 +43,17 @@ class Boundary(NamedTuple):
 
 
 async def oldest(history: HistoryLike, sealed: Position) -> Record | None:
-    """Return the oldest record behind the boundary `sealed`; None: there is only its own.
+    """Return the oldest record behind the boundary `sealed` that is something to seal, if any.
 
     Raises one of `UNREADABLE`.
     """
-    page = await history.live(_behind(sealed), HEAD)
-    return _first_of_others([decode_record(payload) for _, payload in page.records])
+    limit = HEAD
+    while True:
+        page = await history.live(_behind(sealed), limit)
+        found = next(others(decode_record(payload) for _, payload in page.records), None)
+        if found is not None or page.end:
+            return found
+        limit *= FURTHER
 
 
 async def boundary(history: HistoryLike, state: State) -> Boundary:
@@ -81,19 +88,21 @@ async def _last_from(history: HistoryLike, start: Position) -> Position | None:
         start = page.next
 
 
-def _first_of_others(records: Sequence[Record]) -> Record | None:
-    """Return the first record that does not belong to a boundary.
+def others(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield the records that are something to seal: all but those of boundaries and of cuts.
 
-    To it belong what tells it, and the stored answer of the call that asked for it (S15), which is
-    right behind that.
+    To a boundary belong what tells it, and the stored answer of the call that asked for it (S15),
+    which is right behind that.
     """
     told = None
     for record in records:
         if isinstance(record.event, SegmentSealed):
             told = record.position
-        elif not (isinstance(record.event, RequestRecorded) and record.position == _after(told)):
-            return record
-    return None
+        elif not (
+            isinstance(record.event, HistoryCut)
+            or (isinstance(record.event, RequestRecorded) and record.position == _after(told))
+        ):
+            yield record
 
 
 def _after(told: Position | None) -> Position | None:

@@ -10,7 +10,15 @@ import pytest
 
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.coordinator.model.commands import Command, SealSegment
-from holdfast.coordinator.model.events import Cause, Event, GroupCreated, Record, SegmentSealed
+from holdfast.coordinator.model.events import (
+    Cause,
+    Event,
+    GroupCreated,
+    HistoryCut,
+    Record,
+    RequestRecorded,
+    SegmentSealed,
+)
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import Settings, State
 from holdfast.coordinator.structures.pmap import PMap
@@ -43,23 +51,20 @@ class World:
         self.submitted.append(command)
 
     def apply(self, index: int, log_time_ms: int = 0, event: Event | None = None) -> None:
-        self.record_bytes += 100
-        record = Record(
-            Position(index, 0),
-            "g",
-            1,
-            log_time_ms,
-            0,
-            Cause("", ""),
-            "",
-            "",
-            event or GroupCreated(),
-        )
-        self.records.append(record)
+        self.apply_entry(index, log_time_ms, event or GroupCreated())
+
+    def apply_entry(self, index: int, log_time_ms: int, *events: Event) -> None:
+        self.record_bytes += 100 * len(events)
+        records = [
+            Record(Position(index, n), "g", 1, log_time_ms, 0, Cause("", ""), "", "", event)
+            for n, event in enumerate(events)
+        ]
+        self.records += records
         self.state = self.state._replace(applied_index=index)
-        if isinstance(event, SegmentSealed):
-            self.state = self.state._replace(sealed=event.last)
-        self.roll.on_applied([record], index)
+        for event in events:
+            if isinstance(event, SegmentSealed):
+                self.state = self.state._replace(sealed=event.last)
+        self.roll.on_applied(records, index)
 
     def lead(self, term: int) -> None:
         """Let this node lead in a new term, and look at what older ones have left."""
@@ -150,6 +155,35 @@ def test_the_record_of_a_boundary_makes_nothing_old() -> None:
     world.apply(3, log_time_ms=10 * DAY_MS)
 
     assert world.submitted == []
+
+
+@pytest.mark.parametrize("led_before", [False, True])
+def test_s24_a_log_that_only_cuts_itself_off_is_sealed_no_more(*, led_before: bool) -> None:
+    """S24: else each cut would be sealed, and cut off in its turn, which is a record again."""
+    world = World()
+    world.apply(1)
+    world.apply(2, event=SegmentSealed(Position(1, 0)))
+    for day in range(1, 6):
+        world.apply(2 + day, 2 * day * DAY_MS, HistoryCut(Position(1, 0), 1, b"digest"))
+    if not led_before:
+        world.lead(2)
+    world.apply(8, 20 * DAY_MS, HistoryCut(Position(1, 0), 1, b"digest"))
+    assert world.submitted == []
+
+    world.apply(9, 21 * DAY_MS)
+    world.apply(10, 22 * DAY_MS)
+    assert world.submitted == [SealSegment(Position(10, 0), Position(1, 0))]
+
+
+def test_s22_a_record_in_the_entry_of_a_boundary_grows_old_as_others_do() -> None:
+    """Calls of one moment share an entry; the stored answer of SealLog is the boundary's own."""
+    world = World()
+    world.apply(1)
+    sealed, answer = SegmentSealed(Position(1, 0)), RequestRecorded("id", b"d", b"a")
+    world.apply_entry(2, 0, sealed, answer, GroupCreated())
+    world.apply(3, DAY_MS)
+
+    assert world.submitted == [SealSegment(Position(3, 0), Position(1, 0))]
 
 
 def test_a_boundary_that_was_set_meanwhile_leaves_the_age_alone() -> None:

@@ -11,6 +11,7 @@ from holdfast.coordinator.model.events import (
     Cause,
     Event,
     GroupCreated,
+    HistoryCut,
     Record,
     RequestRecorded,
     SegmentSealed,
@@ -30,6 +31,7 @@ OWN: Final[dict[tuple[int, int], Event]] = {
     (3, 1): RequestRecorded("id", b"d", b"a"),
 }
 SOMETHING: Final[Event] = GroupCreated()
+CUT: Final[Event] = HistoryCut(Position(1, 0), 1, b"digest")
 
 
 def history(records: Mapping[tuple[int, int], Event]) -> FakeHistory:
@@ -62,6 +64,23 @@ def test_s22_what_belongs_to_the_boundary_itself_is_passed_over(
     found = asyncio.run(unsealed.oldest(history(records), SEALED))
 
     assert (found and found.position) == (Position(*first) if first else None)
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 100])
+@pytest.mark.parametrize("something", [False, True])
+def test_s24_a_cut_of_the_history_is_nothing_to_seal_however_many_there_are(
+    *, cuts: int, something: bool
+) -> None:
+    """S22, S24: sealed, it would be cut off by the next one, which would be sealed, and so on."""
+    records = {**OWN, **{(4 + n, 0): CUT for n in range(cuts)}}
+    if something:
+        records[4 + cuts, 0] = SOMETHING
+    state = State(sealed=SEALED, applied_index=200)
+    found = asyncio.run(unsealed.oldest(history(records), SEALED))
+    chosen = asyncio.run(unsealed.boundary(history(records), state))
+
+    assert (found and found.position) == (Position(4 + cuts, 0) if something else None)
+    assert chosen.last == (Position(4 + cuts, 0) if something else SEALED)
 
 
 @pytest.mark.parametrize("applied", [5, 6, 200])

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 import grpc
 import pytest
 
-from holdfast.coordinator.model.events import LevelRaised, OffsetsCommitted, Record, SegmentSealed
+from holdfast.coordinator.model.events import (
+    HistoryCut,
+    LevelRaised,
+    OffsetsCommitted,
+    Record,
+    SegmentSealed,
+)
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
 from holdfast.storage.codec.event_codec import CodecError
@@ -95,6 +101,21 @@ def test_s22_the_record_of_a_boundary_is_nothing_to_seal(make_id: Callable[[], s
         assert again.sealed == first.sealed
         assert not again.holdfast.HasField("position")
         assert len(boundaries(node)) == 1
+
+    told(story)
+
+
+def test_s24_a_cut_of_the_history_is_nothing_to_seal() -> None:
+    """S24: with a clock that asks each night, retention would never come to rest."""
+
+    async def story(node: Served) -> None:
+        await topic(node)
+        first = await sealed(node)
+        node.replica.slip_in("", HistoryCut(place(first.sealed), 1, b"digest"))
+        again = await sealed(node)
+
+        assert again.already
+        assert again.sealed == first.sealed
 
     told(story)
 

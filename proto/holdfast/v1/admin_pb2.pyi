@@ -1857,8 +1857,8 @@ class HistoryFacts(_message.Message):
     """Index of the last entry that was cut off by the log; 0: none was."""
     @_builtins.property
     def sealed(self) -> _extras_pb2.Position:
-        """The last event in the sealed segments on its disk, or the last that was cut off. Unset: nothing is sealed yet, or the
-        node is older than this field.
+        """The last event up to which the sealed segments on its disk lack none, or the last that was cut off. Unset: nothing is
+        sealed yet, the node does not know yet what it lacks (it was just started), or it is older than this field.
         """
 
     def __init__(

@@ -232,8 +232,8 @@ class SealLogResponse(_message.Message):
     error_code: _errors_pb2.ErrorCode.ValueType
     """NONE also if there was nothing to seal."""
     already: _builtins.bool
-    """Whether this call has set no boundary: nothing was applied since the last one but the event that tells of it, or
-    another call has set one meanwhile.
+    """Whether this call has set no boundary: nothing was applied since the last one but the event that tells of it and cuts
+    of the history, or another call has set one meanwhile.
     """
     @_builtins.property
     def sealed(self) -> _extras_pb2.Position:

@@ -117,6 +117,8 @@ class Fetching:
         """
         self.missing: tuple[Gap, ...] = ()
         """The gaps that the last look found."""
+        self._due, self._looked = 1, 0
+        """How many looks were due so far, and which of them the last one was that ended."""
         self._place, self._history, self._peers, self._call = place, history, peers, call
         self._pause = first_look_seconds
         self._told: tuple[Gap, ...] = ()
@@ -125,12 +127,18 @@ class Fetching:
         self._ended = threading.Event()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def known_gaps(self) -> tuple[Gap, ...] | None:
+        """What is missing; None while that is not known: a look is due, or under way."""
+        return self.missing if self._looked == self._due else None
+
     def start(self) -> None:
         """Look for missing records now, and whenever `look` is called."""
         self._task = asyncio.create_task(self._run())
 
     def look(self) -> None:
         """Look again: a snapshot was installed, so records may be missing; or peers are others."""
+        self._due += 1
         self._look.set()
 
     async def close(self) -> None:
@@ -161,6 +169,7 @@ class Fetching:
     async def fetch(self) -> None:
         """Look once, and fetch missing records from the peers that have them, if it has any."""
         if not self._peers():
+            self._looked = self._due
             return
         await self._note_missing()
         if not self.missing:
@@ -179,7 +188,9 @@ class Fetching:
             logger.warning("no peer has these records of the history, or not intact: %s", named)
 
     async def _note_missing(self) -> None:
+        due = self._due
         self.missing = tuple(await asyncio.to_thread(self._history.missing))
+        self._looked = due
 
     async def _all_offers(self) -> list[_Offer]:
         """List what each peer has, in order; flawed copies come last, and only if they are due."""

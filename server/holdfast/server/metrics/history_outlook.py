@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.cluster.retention import SealedPart
     from holdfast.coordinator.model.ids import Position
     from holdfast.runtime.ports import ReplicaLike
+    from holdfast.storage.segments.adopt import Gap
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Outlook(NamedTuple):
     """Why it is not, as a sentence."""
     cut_index: int = 0
     sealed: Position = retention.NO_POSITION
-    """Up to where this node has sealed its log."""
+    """Up to where this node has sealed its log, and lacks nothing of it."""
 
 
 class HistoryOutlook:
@@ -76,10 +77,15 @@ class HistoryOutlook:
         directory: Path,
         reserve: int | None,
         others: Callable[[], int],
+        gaps: Callable[[], Sequence[Gap] | None],
     ) -> None:
-        """`reserve`: node.disk_reserve_bytes. `others`: sums up journal and state; any thread."""
+        """`reserve`: node.disk_reserve_bytes. `others`: sums up journal and state; any thread.
+
+        `gaps`: returns what is missing in the segments here, in order; None: not known yet.
+        """
         self._replica, self._cuts, self._proposes = replica, cuts, proposes
         self._directory, self._reserve, self._others = directory, reserve, others
+        self._gaps = gaps
         self._samples: deque[tuple[int, int]] = deque(maxlen=SAMPLES_MAX)
         self._parts: list[SealedPart] = []
         self._sealed = retention.NO_POSITION
@@ -123,12 +129,15 @@ class HistoryOutlook:
 
     async def _sealed_to(self) -> Position:
         """Return up to where this node has sealed; looks again as long as a boundary is ahead."""
+        cut, gaps = retention.cut_at(self._replica.state), self._gaps()
+        if gaps is None:
+            return cut
         if self._sealed < self._replica.state.sealed:
             try:
                 self._sealed = max(self._sealed, await self._cuts.reached())
             except (OSError, ValueError) as error:
                 logger.info("the newest segment cannot be looked at: %s", error)
-        return max(self._sealed, retention.cut_at(self._replica.state))
+        return max(min([self._sealed, *(gap.after for gap in gaps)]), cut)
 
     def _hindrance(self, parts: Sequence[SealedPart], now_ms: int) -> str:
         state = self._replica.state

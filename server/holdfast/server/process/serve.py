@@ -197,6 +197,7 @@ def _outlook(
     return HistoryOutlook(
         *(opened.replica, opened.cutting, retention, directory.path, config.disk_reserve_bytes),
         lambda: taken(directory.journal_path) + taken(directory.state_path),
+        lambda: opened.fetching.known_gaps,
     )
 
 

@@ -10,14 +10,18 @@ from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
 from holdfast.storage.segments.adopt import Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
 class Lacking:
     """A history that lacks its beginning."""
 
+    def __init__(self) -> None:
+        self.during: Callable[[], None] = lambda: None
+
     def missing(self) -> list[Gap]:
+        self.during()
         return [Gap(Position(0, 0), Position(30, 0))]
 
 
@@ -39,3 +43,38 @@ def test_a_node_that_comes_later_is_asked_for_what_is_missing(tmp_path: Path) ->
         assert asked == ["n4"]
 
     asyncio.run(story())
+
+
+def test_s22_gaps_are_known_once_the_last_look_that_was_due_has_ended(tmp_path: Path) -> None:
+    """S22: after an install there are others; what was found before it says nothing of them."""
+    history, known = Lacking(), list[object]()
+
+    def call(_peer: str, _request: bytes) -> Iterator[bytes]:
+        return iter(())
+
+    async def story() -> None:
+        place = FetchingPlace(tmp_path / "segments", "c", "n1")
+        fetching = Fetching(place, history, lambda: ["n2"], call)
+        history.during = fetching.look
+        known.append(fetching.known_gaps)
+        await fetching.fetch()
+        known.append(fetching.known_gaps)  # a snapshot was installed while it looked
+        history.during = lambda: None
+        await fetching.fetch()
+        known.append(fetching.known_gaps)
+        fetching.look()
+        known.append(fetching.known_gaps)
+
+    asyncio.run(story())
+
+    assert known == [None, None, tuple(history.missing()), None]
+
+
+def test_a_node_without_peers_knows_of_no_gap(tmp_path: Path) -> None:
+    async def story() -> object:
+        place = FetchingPlace(tmp_path / "segments", "c", "n1")
+        fetching = Fetching(place, Lacking(), list, lambda *_: iter(()))
+        await fetching.fetch()
+        return fetching.known_gaps
+
+    assert asyncio.run(story()) == ()

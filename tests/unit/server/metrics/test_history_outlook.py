@@ -17,6 +17,7 @@ from holdfast.coordinator.model.state import Settings, State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.server.metrics.history_outlook import HistoryOutlook, Outlook
 from holdfast.storage.disk.files import room_left
+from holdfast.storage.segments.adopt import Gap
 
 if TYPE_CHECKING:
     from holdfast.runtime.ports import ReplicaLike
@@ -67,12 +68,13 @@ class World:
 
     def __init__(self, place: Path, count: int = 25) -> None:
         self.replica, self.proposes, self.others = Replica(), Proposes(), 1_000
+        self.gaps: tuple[Gap, ...] | None = ()
         hours = range(count - 1, -1, -1)
         parts = [SealedPart(Position(25 - h, 0), NOW - h * HOUR, 10, 1 << 20) for h in hours]
         self.cuts = Cuts(*parts)
         replica: ReplicaLike = self.replica  # type: ignore[assignment]  # the part that is needed
         self.outlook = HistoryOutlook(
-            *(replica, self.cuts, self.proposes, place, 0), lambda: self.others
+            *(replica, self.cuts, self.proposes, place, 0), lambda: self.others, lambda: self.gaps
         )
 
     def told(self) -> Outlook:
@@ -189,6 +191,40 @@ def test_s24_what_was_cut_off_was_sealed(world: World) -> None:
     world.cuts.parts.clear()
     world.replica.state = world.replica.state._replace(history_cut=CUT)
 
+    assert asyncio.run(world.outlook.told()).sealed == CUT.last
+
+
+def test_s22_a_node_that_lacks_segments_tells_how_far_there_is_no_gap(world: World) -> None:
+    """S22: after the install of a snapshot it may seal what is new before it has fetched the rest.
+
+    Who asked for a boundary would take it for done, and publish a log with a hole.
+    """
+    world.cuts.parts.append(SealedPart(Position(50, 0), NOW, 10, 1 << 20))
+    assert asyncio.run(world.outlook.told()).sealed == Position(50, 0)
+
+    later = Gap(Position(40, 0), Position(45, 0))
+    world.gaps = (Gap(Position(30, 2), Position(35, 0)), later)
+    assert asyncio.run(world.outlook.told()).sealed == Position(30, 2)
+
+    world.gaps = ()
+    assert asyncio.run(world.outlook.told()).sealed == Position(50, 0)
+
+
+def test_s22_a_gap_ahead_of_all_that_is_sealed_takes_nothing_away(world: World) -> None:
+    """The event log may begin behind it, and what is sealed still has no gap."""
+    world.gaps = (Gap(Position(25, 0), Position(50, 0)),)
+
+    assert asyncio.run(world.outlook.told()).sealed == Position(25, 0)
+
+
+def test_s22_a_node_that_does_not_know_yet_what_it_lacks_tells_what_was_cut_off(
+    world: World,
+) -> None:
+    """It was just started, or a snapshot installed; what is cut off nobody lacks (S24)."""
+    world.gaps = None
+    assert asyncio.run(world.outlook.told()).sealed == Position(0, 0)
+
+    world.replica.state = world.replica.state._replace(history_cut=CUT)
     assert asyncio.run(world.outlook.told()).sealed == CUT.last
 
 

@@ -16,26 +16,58 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import told_boundary
 from holdfast.storage.segments.segments import Row, read_manifest, segment_name, segments_in
-from holdfast.storage.state.state_store import StateStore
+from holdfast.storage.state.state_store import EventRecord, StateStore
 
 BATCH = 5_000
 _BEGINNING = Position(0, 0)
 
 
-def rows_through(store: StateStore, last: Position, after: Position = _BEGINNING) -> Iterator[Row]:
+class EventLog(Protocol):
+    """The part of a `StateStore` that is needed."""
+
+    def events(self, start: tuple[int, int], limit: int) -> list[EventRecord]:
+        """Return at most `limit` records of the event log from position `start` on, in order."""
+
+
+def rows_through(log: EventLog, last: Position, after: Position = _BEGINNING) -> Iterator[Row]:
     """Yield the records of the event log behind `after` up to `last`, in short transactions."""
     start = (after.index, after.ordinal + 1)
-    while batch := store.events(start, BATCH):
+    while batch := log.events(start, BATCH):
         for event in batch:
             position = Position(event.index, event.ordinal)
             if position > last:
                 return
             yield Row(position, event.payload)
         start = (batch[-1].index, batch[-1].ordinal + 1)
+
+
+def segments_due(log: EventLog, done: Position, last: Position) -> Iterator[Iterator[Row]]:
+    """Yield the rows of each segment behind `done` up to the boundary `last`, to be read at once.
+
+    Each boundary ends one, so that nodes which seal at different moments have the same.
+    """
+    for end in _boundaries(log, done, last):
+        rows = rows_through(log, end, done)
+        first = next(rows, None)
+        if first is not None:
+            yield chain([first], rows)
+        done = end
+
+
+def _boundaries(log: EventLog, done: Position, last: Position) -> list[Position]:
+    """Return the boundaries behind `done` in order; `last` is the last one.
+
+    Each is chosen by a state that knows the one before it (`SealSegment.behind`), so the records of
+    all but the last one lie before `last`.
+    """
+    told = (told_boundary(row.content) for row in rows_through(log, last, done))
+    between = {each for each in told if each is not None and done < each < last}
+    return [*sorted(between), last]
 
 
 def seal(
@@ -50,30 +82,13 @@ def seal(
     ends = (Position(*read_manifest(each).last) for each in segments_in(segments))
     done = max(ends, default=_BEGINNING)
     store = StateStore(state, beside_writer=True)
-    names = []
     try:
-        for end in _boundaries(store, done, last):
-            rows = rows_through(store, end, done)
-            first = next(rows, None)
-            if first is not None:
-                names.append(
-                    _write(segments, chain([first], rows), cluster_id, node_id, format_version)
-                )
-            done = end
+        return [
+            _write(segments, rows, cluster_id, node_id, format_version)
+            for rows in segments_due(store, done, last)
+        ]
     finally:
         store.close()
-    return names
-
-
-def _boundaries(store: StateStore, done: Position, last: Position) -> list[Position]:
-    """Return the boundaries behind `done` in order; `last` is the last one.
-
-    Each is chosen by a state that knows the one before it (`SealSegment.behind`), so the records of
-    all but the last one lie before `last`.
-    """
-    told = (told_boundary(row.content) for row in rows_through(store, last, done))
-    between = {each for each in told if each is not None and done < each < last}
-    return [*sorted(between), last]
 
 
 def _write(

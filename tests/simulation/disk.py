@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.storage.codec.state_image import Change
     from holdfast.storage.journal.journal import Identity, JournalBatch, JournalImage
     from simulation.schedule import Schedule
+    from simulation.sealing import Segment
 
 SYNC_US: Final = (60, 400)
 """How long a sync takes on a healthy disk."""
@@ -143,5 +144,7 @@ class Disk:
     journal: SyncedJournal
     state: StateDisk = field(default_factory=StateDisk)
     notes: ModelNotes = field(default_factory=ModelNotes)
+    segments: list[Segment] = field(default_factory=list)
+    """What is sealed, in the order of the log (sealing.py)."""
     founded_alone: bool = False
     """Whether it has the log of another cluster: what it holds is no part of this history."""

@@ -2,7 +2,7 @@
 
 Real: the overlay on PySyncObj, replica, machine, tail, history and snapshots, and everything of the
 server below gRPC's own server. Modelled: threads (hosted.py), disk (disk.py, state.py), peer
-connections (peers.py) and gRPC (server_side.py). Sealing of segments is left out: it needs files.
+connections (peers.py), gRPC (server_side.py), and what seals segments (sealing.py).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from simulation.hosted import HostedEngine
 from simulation.peers import PeerEnd
 from simulation.pinned import WALL_S
 from simulation.process import BOOTED_AT_S, Clock, Process
+from simulation.sealing import BOUNDS, sealing_of
 from simulation.server_side import SimServer
 from simulation.state import SimSnapshots
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Record
     from holdfast.raft.api import Build
     from holdfast.raft.wire.greeting import Versions
+    from holdfast.runtime.event_log.seal import Sealing
     from holdfast.runtime.replica.state_machine import StateMachine
     from holdfast.storage.journal.journal import NotedMembership
     from simulation.peers import Peers
@@ -71,14 +73,14 @@ RESTART_US: Final = (300_000, 2_000_000)
 """After how long whoever supervises a node starts it again when it has ended by itself."""
 
 
-def settings_with(*, beside: bool, pause_ms: int) -> tuple[SettingChange, ...]:
+def settings_with(*, beside: bool, pause_ms: int, seals: bool) -> tuple[SettingChange, ...]:
     """What a cluster begins with. `beside`: its nodes compute no target themselves.
 
-    `pause_ms`: how far two targets of a group are apart at least.
+    `pause_ms`: how far two targets of a group are apart at least. `seals`: segments are small.
     """
     computed = (BESIDE,) if beside else ()
     apart = (SettingChange(PAUSE, str(pause_ms)),) if pause_ms else ()
-    return (*SETTINGS, *computed, *apart)
+    return (*SETTINGS, *computed, *apart, *(BOUNDS if seals else ()))
 
 
 def address_of(name: str) -> str:
@@ -156,6 +158,7 @@ class SimNode:
         self.replica: Replica | None = None
         self.engine: HostedEngine | None = None
         self.snapshots: SimSnapshots | None = None
+        self.sealing: Sealing | None = None
         self.node: Node | None = None
 
     @property
@@ -232,6 +235,8 @@ class SimNode:
         """As SIGTERM does: hand over, answer, make durable, end. In the node's own loop."""
         if self.node is not None and self.replica is not None:
             await self.node.stop()
+            if self.sealing is not None:
+                await self.sealing.close()
             await self.replica.close()
             self.kill()
 
@@ -270,7 +275,10 @@ class SimNode:
         snapshots.on_reloaded = lambda machine: self.watcher.installed(self, machine)
         applied = lambda: replica.state.applied_index  # noqa: E731 - as short as it can be
         history = History(snapshots.tail, self.disk.state, Path("no-segments"), applied)
+        sealing = self.sealing = sealing_of(self, sum(name < self.name for name in self._file))
+        replica.subscribe(on_applied=sealing.on_applied)
         replica.start()
+        sealing.start(machine.state.sealed)
         hosted.start()
         self.server = SimServer(process, self.name)
         end.versions = self._versions

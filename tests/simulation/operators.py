@@ -33,6 +33,8 @@ ENDPOINTS: Final = tuple(ADDRESSES.values())
 CALL_MS: Final = 3_000
 PACED_S: Final = (2.0, 8.0)
 """After so long a setting is changed again."""
+SEALED_S: Final = (0.3, 6.0)
+"""After so long the log is sealed again."""
 SCRATCH_CALLS: Final = 24
 SCRATCH_S: Final = 0.01
 """So many calls in so short a time: some wait behind a batch, others come when it goes on."""
@@ -144,6 +146,31 @@ class Pacer:
         setting = admin_pb2.SettingToAlter(name=PAUSE, value=value)
         group_id = self._random.choice((None, *self._groups))
         return admin_pb2.AlterSettingsRequest(settings=[setting], group_id=group_id)
+
+
+class Sealer:
+    """Has the log sealed, at times by two calls at once: the second one may come to nothing."""
+
+    def __init__(self, process: Process) -> None:
+        self._random = process.random
+        self.active = True
+        process.start(self._life())
+
+    async def _life(self) -> None:
+        admin = Admin(ENDPOINTS, client_id="sealer", timeout_ms=CALL_MS)
+        while True:
+            await asyncio.sleep(self._random.uniform(*SEALED_S))
+            if not self.active:
+                return
+            count = self._random.choice((1, 1, 2))
+            await asyncio.gather(*(self._seal(admin) for _ in range(count)))
+
+    async def _seal(self, admin: Admin) -> None:
+        await asyncio.sleep(self._random.uniform(0.0, SCRATCH_S))
+        try:
+            await admin.seal_log()
+        except HoldfastError:
+            return
 
 
 class Upgrader:

@@ -24,6 +24,7 @@ from simulation.hurry import hurried
 from simulation.pinned import pinned
 from simulation.populations import drawn, has_heartbeats, pause_ms
 from simulation.schedule import US
+from simulation.sealing import broken_segments, log_of, seals
 from simulation.versions import exchanges, is_mixed
 from simulation.world import Shape, World
 
@@ -91,10 +92,11 @@ def run_seed(
 
 
 def shape_of(seed: int) -> Shape:
-    """The world of a seed: its groups, and in some, nodes of two versions, or targets apart."""
+    """The world of a seed: its groups; in some, nodes of two versions, targets apart, segments."""
     mixed = is_mixed(seed)
     kinds = drawn(seed, mixed_versions=mixed)
-    return BUSY._replace(mixed=mixed, kinds=kinds, pause_ms=0 if mixed else pause_ms(seed, kinds))
+    apart_ms = 0 if mixed else pause_ms(seed, kinds)
+    return BUSY._replace(mixed=mixed, kinds=kinds, pause_ms=apart_ms, seals=seals(seed))
 
 
 def planned(seed: int, shape: Shape) -> list[Planned]:
@@ -138,6 +140,7 @@ def _outcome(world: World, faults: list[Planned], alarms: _Alarms) -> Outcome:
     broken += _gaps(history)
     broken += [Broken("level", *found) for found in world.recorder.beyond]
     broken += _of_nodes_that_changed(world)
+    broken += _of_segments(world)
     broken += [Broken("hurry", *each) for each in hurried(history)]
     return Outcome(
         seed=world.seed,
@@ -180,6 +183,8 @@ def _counts(world: World) -> Counter[str]:
         **_of_heartbeats(history),
         faults=sum(world.nemesis.counts.values()),
         **_of_nodes(world),
+        boundaries=sum(isinstance(e, Recorded) and e.kind == "SegmentSealed" for e in history),
+        segments=sum(len(node.disk.segments) for node in world.nodes.values()),
     )
 
 
@@ -271,10 +276,22 @@ def _of_nodes_that_changed(world: World) -> list[Broken]:
     return [*(Broken("I16", *each) for each in found), *outlasting]
 
 
-def _gaps(history: Sequence[Happening]) -> list[Broken]:
-    """INV-10, and more: nothing is ever sealed here, so every node holds the log from its start."""
+def _of_segments(world: World) -> list[Broken]:
+    """S22: all nodes have sealed the same segments, those that the log tells of."""
+    if not world.shape.seals:
+        return []
+    nodes = [node for node in world.cluster if node.runs and node.replica is not None]
     return [
-        Broken("I10", each.at_us, f"{each.watch} was told of a gap, but nothing was ever sealed")
+        Broken("segments", world.schedule.now_us, what)
+        for node in nodes
+        for what in broken_segments(node.name, node.disk.segments, log_of(node), world.healed_index)
+    ]
+
+
+def _gaps(history: Sequence[Happening]) -> list[Broken]:
+    """INV-10, and more: nothing is ever dropped here, so every node holds the whole log."""
+    return [
+        Broken("I10", each.at_us, f"{each.watch} was told of a gap, but nothing was ever dropped")
         for each in history
         if isinstance(each, WatchGap)
     ]

@@ -2,7 +2,8 @@
 
 Chance: the kernel's (`os.urandom`, and with it `secrets`, `uuid4` and `SystemRandom`) and the
 shared `random` module's. Time: the clocks that Holdfast asks, answered by the running process's.
-Channels: what the client library opens. Hashes are pinned by the interpreter's start (run.py).
+Channels: what the client library opens. Children: those that seal (sealing.py). Hashes are pinned
+by the interpreter's start (run.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from simulation.process import BOOTED_AT_S, running
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from holdfast.runtime.event_log.child import Ended
+
 WALL_S = 1_700_000_000.0
 """What everybody's wall clock shows when the simulation begins."""
 
@@ -27,6 +30,14 @@ def boot_seconds() -> float:
     """The running process's boot clock."""
     process = running.process
     return process.clock.seconds() if process is not None else BOOTED_AT_S
+
+
+async def run_child(module: str, *arguments: str) -> Ended:
+    """What stands for a child process of the running process."""
+    process = running.process
+    if process is None or process.child is None:
+        raise RuntimeError(f"{module} is started by nobody")
+    return await process.child(module, *arguments)
 
 
 @contextmanager
@@ -55,6 +66,7 @@ def pinned(seed: int, open_channel: Callable[..., Any]) -> Iterator[None]:
         mock.patch.object(time, "time", wall),
         mock.patch.object(time, "time_ns", wall_ns),
         mock.patch("holdfast.client._rpc.caller.open_channel", open_channel),
+        mock.patch("holdfast.runtime.event_log.seal.run_child", run_child),
     )
     with ExitStack() as stack:
         for patch in patches:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from random import Random
 
+    from holdfast.runtime.event_log.child import Ended
     from simulation.computing import Assigner
     from simulation.schedule import Planned, Schedule
 
@@ -82,6 +83,8 @@ class Process:
         self.on_turn: Callable[[], None] = lambda: None
         self.assigner: Assigner | None = None
         """What runs an assignor for the member in this process, if that does so itself."""
+        self.child: Callable[..., Coroutine[Any, Any, Ended]] | None = None
+        """What runs the child processes of the node in this process that seal."""
         self.on_resume: list[Callable[[], None]] = []
         self.on_death: list[Callable[[], None]] = []
 

@@ -7,8 +7,8 @@
 Real: the overlay on PySyncObj, replica, fold, snapshots and history, all of the server below gRPC
 (actors, timers, reads, pushes, services), the core, and the whole client library. Modelled: the
 network, gRPC's transport, the disk (a journal that passes the real one's conformance suite, and a
-directory of the state), threads, clocks and chance. Left out: sealed segments and real files, which
-tests/storage and tests/cluster break.
+directory of the state), threads, clocks, chance, and the child that seals. Left out: real files, so
+nobody reads or fetches a segment; tests/storage and tests/cluster break these.
 
 The same seed gives the same history, byte for byte, on any machine with the same versions.
 """

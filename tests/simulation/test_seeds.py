@@ -15,6 +15,7 @@ import pytest
 from simulation.faults import BEATS, CHANGES
 from simulation.outcome import BUSY, run_seed
 from simulation.run import WORKERS, run_one
+from simulation.sealing import seals
 
 if TYPE_CHECKING:
     from simulation.ledger import SeedResult
@@ -55,6 +56,19 @@ def test_a_seed_is_large_enough_to_prove_something(
     assert result.counts["writes"] > 0
     assert result.counts["moves"] > 0
     assert result.counts["watched"] > 0
+
+
+def test_segments_are_sealed_on_every_node_where_boundaries_are_set(
+    results: dict[int, SeedResult],
+) -> None:
+    """S22: by number, by age and by calls; else the judge of segments would have nothing to see."""
+    counts = {seed: results[seed].counts for seed in SEEDS}
+
+    assert all(bool(each["boundaries"]) == seals(seed) for seed, each in counts.items())
+    sealing = [each for seed, each in counts.items() if seals(seed)]
+    assert len(sealing) >= 2
+    assert all(each["boundaries"] >= 10 for each in sealing)
+    assert all(each["segments"] >= 2 * each["boundaries"] for each in sealing)
 
 
 def test_nodes_come_and_go_among_the_faults(results: dict[int, SeedResult]) -> None:

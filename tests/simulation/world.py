@@ -19,7 +19,7 @@ from simulation.members import MemberPlan
 from simulation.nemesis import Nemesis
 from simulation.node_changes import Arrival, NodeChanges
 from simulation.nodes import MACHINES, NAMES, SimNode, address_of, settings_with
-from simulation.operators import LogWatcher, OffsetReader, Operator, Pacer, Upgrader
+from simulation.operators import LogWatcher, OffsetReader, Operator, Pacer, Sealer, Upgrader
 from simulation.peers import Peers
 from simulation.populations import Population, computes_beside, drawn, has_heartbeats
 from simulation.process import Clock, Process, running
@@ -56,6 +56,7 @@ class Shape(NamedTuple):
     `kinds`: of its groups (populations.py); none: as the seed draws them. `mixed`: its nodes are of
     two versions at first, and an operator wants the upgrade's end. `pause_ms`: how far two targets
     of a group are apart at first, at least; if there is such a time, an operator changes it.
+    `seals`: segments are small, and somebody has the log sealed now and then.
     """
 
     kinds: tuple[str, ...] = ()
@@ -64,6 +65,7 @@ class Shape(NamedTuple):
     busy: bool = True
     mixed: bool = False
     pause_ms: int = 0
+    seals: bool = False
 
 
 class World:
@@ -94,6 +96,8 @@ class World:
             self.schedule, self.recorder, storage, self._chance("crowd"), lambda: self.addresses
         )
         self.healed_us: int | None = None
+        self.healed_index = 0
+        """The newest entry at that moment."""
         self.sick = ""
         self._begin(faults)
 
@@ -108,7 +112,9 @@ class World:
             *(name, self.schedule, self._peers, self.recorder, chance, file),
             newest=newest,
             settings=settings_with(
-                beside=computes_beside(self.seed, self.shape.kinds), pause_ms=self.shape.pause_ms
+                beside=computes_beside(self.seed, self.shape.kinds),
+                pause_ms=self.shape.pause_ms,
+                seals=self.shape.seals,
             ),
         )
         self.nodes[name] = node
@@ -170,6 +176,7 @@ class World:
             node.start(bootstrap=True)
         self.operator: Operator | None = None
         self.pacer: Pacer | None = None
+        self.sealer: Sealer | None = None
         if self.shape.busy:
             self._populate()
         self.nemesis = Nemesis(self, faults)
@@ -186,6 +193,8 @@ class World:
         self.operator = Operator(self._outsider("operator"), topics, groups, self.crowd.removable)
         if self.shape.pause_ms:
             self.pacer = Pacer(self._outsider("pacer"), groups)
+        if self.shape.seals:
+            self.sealer = Sealer(self._outsider("sealer"))
         OffsetReader(self._outsider("offset-reader"), self, groups, topics)
         LogWatcher(self._outsider("watcher-all"), self, self.recorder, "")
         LogWatcher(self._outsider("watcher-one"), self, self.recorder, groups[0])
@@ -287,13 +296,13 @@ class World:
                 node.process.resume()
             node.start()
         self.crowd.calm_down()
-        for asker in (self.operator, self.pacer):
+        for asker in (self.operator, self.pacer, self.sealer):
             if asker is not None:
                 asker.active = False
 
     def _look(self) -> None:
         if self.is_whole:
-            self.healed_us = self.schedule.now_us
+            self.healed_us, self.healed_index = self.schedule.now_us, self.recorder.last_index
         else:
             self.schedule.after(LOOK_US, self._look)
 

@@ -28,9 +28,9 @@ RULE: Final = re.compile(r"[SID]\d+(?: [a-f])?|FAULT-\d+")
 class Simulated:
     """The simulator's judges must see it: one of `by`, in one of so many seeds of a weather.
 
-    `by`: invariants, `alarm` for what the product itself says loudest, or `level` for a node that
-    met what its version could not read. What anything else says of it (a crash in the patch, a
-    cluster that does not heal) does not count.
+    `by`: invariants, `alarm` for what the product itself says loudest, `level` for a node that met
+    what its version could not read, or `segments` for one that has sealed others (S22). What
+    anything else says of it (a crash in the patch, a cluster that does not heal) does not count.
     """
 
     by: tuple[str, ...]

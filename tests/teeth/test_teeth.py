@@ -60,7 +60,7 @@ def test_each_has_a_judge_that_exists(defect: Defect) -> None:
     match defect.judge:
         case Simulated(by=by, weather=weather):
             assert weather in WEATHERS
-            assert all(re.fullmatch(r"I\d+|alarm|level", name) for name in by)
+            assert all(re.fullmatch(r"I\d+|alarm|level|segments", name) for name in by)
         case Scenario(test=test):
             path, _, name = test.partition("::")
             text = (judges.ROOT / path).read_text()

@@ -27,7 +27,7 @@ class Weather(NamedTuple):
     """Kinds of faults that come one after another; none named: whatever the seed brings.
 
     `target`: at whom all are aimed; "": at whoever comes. `mixed`: older nodes are upgraded, too.
-    `groups`: kinds of groups (simulation/populations.py).
+    `groups`: kinds of groups (simulation/populations.py). `seals`: the log is sealed now and then.
     """
 
     kinds: tuple[str, ...]
@@ -36,12 +36,13 @@ class Weather(NamedTuple):
     target: str = ""
     mixed: bool = False
     groups: tuple[str, ...] = OLD
+    seals: bool = False
 
     @property
     def shape(self) -> Shape:
         """The world that it happens in."""
         fault_s = (BUSY.fault_s[0], self.until_s)
-        return BUSY._replace(fault_s=fault_s, mixed=self.mixed, kinds=self.groups)
+        return BUSY._replace(fault_s=fault_s, mixed=self.mixed, kinds=self.groups, seals=self.seals)
 
     def faults(self, seed: int) -> list[Planned]:
         """The faults of a seed."""
@@ -76,5 +77,6 @@ WEATHERS: Final = {
     "failing-over-beats": Weather(
         ("crash", "partition", "leader-cut-off", "transfer"), 30.0, groups=_BEATING
     ),
+    "boundaries": Weather(("crash", "pause", "transfer", "new-disk"), 24.0, seals=True),
     "conversions": Weather(("connections-reset",), 34.0, (4.0, 9.0), groups=(CONVERTING,) * 3),
 }

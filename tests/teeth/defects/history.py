@@ -1,4 +1,7 @@
-"""Defects of what deletes history: what may go, when, and what has to be there before it goes."""
+"""Defects of what seals history, and of what deletes it.
+
+What ends a segment; what may go, when, and what has to be there before it goes.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator.cluster import retention
 from holdfast.runtime.background.history_retention import HistoryRetention
+from holdfast.storage.codec.event_codec import told_boundary
 from holdfast.storage.disk.files import remove_tree
-from holdfast.storage.segments import checkpoint, cut
+from holdfast.storage.segments import checkpoint, cut, seal
 from holdfast.storage.segments.fold import fold
 from holdfast.storage.segments.segments import segments_in
-from teeth.catalogue import Scenario, seeded
+from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
 
 if TYPE_CHECKING:
@@ -21,11 +25,36 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import Position
     from holdfast.coordinator.model.state import State
     from holdfast.storage.segments.checkpoint import Checkpoint
+    from holdfast.storage.segments.seal import EventLog
     from holdfast.storage.segments.segments import Row
 
+SEAL = "tests/unit/storage/segments/test_seal.py::test_s22_"
 RULES = "tests/unit/coordinator/cluster/test_retention.py::test_s24_"
 LEADER = "tests/unit/runtime/background/test_history_retention.py::test_s24_"
 POWER = "tests/storage/test_cut_power.py::test_s24_"
+
+
+@seeded("S22", Simulated(("segments",), "boundaries"))
+def boundaries_of_one_turn_made_one_segment() -> Iterator[None]:
+    """A node that finds two boundaries makes one segment of them; the others have two."""
+
+    def last_alone(_log: EventLog, _done: Position, last: Position) -> list[Position]:
+        return [last]
+
+    with replaced(seal, "_boundaries", last_alone):
+        yield
+
+
+@seeded("S22", Scenario(f"{SEAL}segments_are_the_same_however_many_boundaries_a_node_finds"))
+def segment_ends_where_its_boundary_is_told() -> Iterator[None]:
+    """A node ends a segment at the record that tells a boundary, where it finds one on its way."""
+
+    def at_its_record(log: EventLog, done: Position, last: Position) -> list[Position]:
+        rows = seal.rows_through(log, last, done)
+        return [*(row.position for row in rows if told_boundary(row.content)), last]
+
+    with replaced(seal, "_boundaries", at_its_record):
+        yield
 
 
 @seeded(

@@ -25,6 +25,7 @@ QUICK = (
     "pause-leader",
     "pause-follower-kill-leader",
     "transfer",
+    "seal-and-kill",
     "partition",
     "leader-alone",
     "one-way",
@@ -98,9 +99,14 @@ def test_every_invariant_had_something_to_judge_but_expiry(run: Done) -> None:
     assert set(run.report["unjudged"]) <= {"I12"}
 
 
+def test_s22_what_was_sealed_was_compared(run: Done) -> None:
+    """S22: all nodes have the same segments; a run without any would prove nothing."""
+    assert run.report["segments"] >= 3
+
+
 def test_failovers_were_measured(run: Done) -> None:
     """From the kill to the first change that was begun after it and accepted."""
-    assert run.report["failover_s"]["count"] == 2
+    assert run.report["failover_s"]["count"] in {2, 3}
     assert run.report["elections"] >= 4
 
 

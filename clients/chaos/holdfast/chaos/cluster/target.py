@@ -41,11 +41,11 @@ _OPTIONS: Final = (
 
 
 class NotHealed(Exception):
-    """Something expected did not happen within `PATIENCE_S`."""
+    """Something expected did not happen in time."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, patience_s: float = PATIENCE_S) -> None:
         """Make the sentence; `what` is a sentence about what was expected."""
-        super().__init__(f"{what}: not within {PATIENCE_S:.0f} s")
+        super().__init__(f"{what}: not within {patience_s:.0f} s")
         self.what = what
 
 
@@ -59,15 +59,17 @@ class NodeInfo(NamedTuple):
     directory: Path
 
 
-async def until(holds: Callable[[], Awaitable[object] | object], what: str) -> None:
+async def until(
+    holds: Callable[[], Awaitable[object] | object], what: str, patience_s: float = PATIENCE_S
+) -> None:
     """Ask repeatedly until the answer is true. Raises NotHealed."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while True:
         answer = holds()
         if await answer if isinstance(answer, Awaitable) else answer:
             return
         if time.monotonic() > deadline:
-            raise NotHealed(what)
+            raise NotHealed(what, patience_s)
         await asyncio.sleep(PAUSE_S)
 
 

@@ -15,6 +15,7 @@ ONE_SHOT: Final = frozenset(
     {
         *("OffsetCommit", "OffsetDelete", "LeaveGroup", "RemoveMembers", "DeleteGroups"),
         *("TriggerRebalance", "CreateTopics", "CreatePartitions", "DeleteTopics", "AlterSettings"),
+        "SealLog",
     }
 )
 """Calls whose effect happens once for a request id, and whose answer is stored (S14)."""

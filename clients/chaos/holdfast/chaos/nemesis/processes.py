@@ -119,6 +119,26 @@ async def transfer(context: FaultContext) -> None:
             await context.target.leader()
 
 
+async def seal_and_kill(context: FaultContext) -> int | None:
+    """Have the log sealed by two calls at once, and kill a node, which may be sealing (S22)."""
+    name, led = await context.someone()
+    asked = asyncio.gather(*(_sealed(context) for _ in range(2)))
+    await context.hold(0.0, 1.5)
+    with context.fault("seal-and-kill", name) as moment:
+        await context.target.kill(name)
+        await context.served_again(moment)
+        await context.target.bring_back(name)
+    await asked
+    return moment if led else None
+
+
+async def _sealed(context: FaultContext) -> None:
+    try:
+        await context.admin.seal_log()
+    except HoldfastError:
+        return  # unknown: whether there is a boundary, the log tells
+
+
 async def client_pause(context: FaultContext) -> None:
     """Freeze a worker for less or more than its session; then it must know (S11)."""
     worker = context.random.choice(context.workers.running)
@@ -150,6 +170,9 @@ KINDS = (
     Kind("restart", "SIGTERM and start again, of any node", restart),
     Kind(
         "rolling-restart", "SIGTERM and start again, all nodes in turn", rolling_restart, slow=True
+    ),
+    Kind(
+        "seal-and-kill", "the log is sealed by two calls, and a node dies meanwhile", seal_and_kill
     ),
     Kind("transfer", "the leadership is handed over, up to three times in a row", transfer),
 )

@@ -34,6 +34,7 @@ class Report:
     writes: int = 0
     refused_writes: int = 0
     records: int = 0
+    segments: int = 0  # that each node has sealed, and that were compared
     failovers: dict[str, list[float]] = field(default_factory=dict)
     healings: list[float] = field(default_factory=list)
     checked: dict[str, dict[str, int]] = field(default_factory=dict)  # by checker: what it read
@@ -79,6 +80,7 @@ class Report:
             ("grants of ownership", self.grants),
             ("writes under a token", f"{self.writes}, {self.refused_writes} of them refused"),
             ("records in the log", self.records),
+            ("segments of each node", self.segments),
             ("failover after a kill", _spread(self.killed)),
             ("healing", _spread(self.healings)),
             ("violations", len(self.violations) + len(self.wrong)),

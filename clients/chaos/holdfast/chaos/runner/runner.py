@@ -17,6 +17,7 @@ import grpc.aio
 
 from holdfast.chaos import collect
 from holdfast.chaos.clock import US_PER_S, boot_us, wall_behind_us
+from holdfast.chaos.cluster import segments
 from holdfast.chaos.cluster.proxy import Network
 from holdfast.chaos.cluster.target import PATIENCE_S, NotHealed, Target, until
 from holdfast.chaos.history.happenings import FORMAT, Began, Happening, Phase
@@ -28,6 +29,7 @@ from holdfast.chaos.workload.callers import RecordedAdmin
 from holdfast.chaos.workload.observer import Observer
 from holdfast.chaos.workload.prober import Prober
 from holdfast.chaos.workload.recorder import Recorder
+from holdfast.chaos.workload.sealer import Sealer
 from holdfast.chaos.workload.store import Store
 from holdfast.chaos.workload.tasks import (
     OFFSETS,
@@ -50,6 +52,8 @@ CLOCK_ERROR: Final = 0.05
 _PAUSE_S: Final = (0.2, 1.0)
 _WARM_CHANGES: Final = 20
 _REST_S: Final = 1.0
+_SEALED_S_MAX: Final = 3 * PATIENCE_S
+"""A child of the lowest priority seals, which has to wait for all else on a busy machine."""
 _INJECT_S_MAX: Final = 3 * PATIENCE_S
 """Bound of a fault of several steps, each of which may wait for `PATIENCE_S`."""
 
@@ -78,6 +82,7 @@ class Runner:
         self._observer = Observer(target, recorder)
         offsets = group_name(self._prefix, OFFSETS)
         self._prober = Prober(endpoints, target.tls, recorder, offsets)
+        self._sealer = Sealer(endpoints, target.tls, recorder, plan.seed)
         self._admin = RecordedAdmin(endpoints, target.tls, recorder, "conductor")
         self._began_us = boot_us()
         self._wall_behind_us = wall_behind_us()
@@ -98,12 +103,14 @@ class Runner:
             self._went_wrong(error)
             self._workers.kill_all()
             await self._end(self._prober)  # what it is told from now on, the log below lacks
+            await self._end(self._sealer)
             self._logs = await collect.read_any_log(self._target, self._first)
         else:
             await self._clean_up()
         finally:
             self._workers.kill_all()
             await self._end(self._prober)
+            await self._end(self._sealer)
             await self._end(self._observer)
             self._name_brought_back()
             self._leave_signals_alone()
@@ -130,7 +137,7 @@ class Runner:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
 
-    async def _end(self, part: Prober | Observer) -> None:
+    async def _end(self, part: Prober | Sealer | Observer) -> None:
         """Stop a part; its error fails the run, and the report stays complete."""
         try:
             await part.stop()
@@ -191,6 +198,8 @@ class Runner:
             )
             self._workers.start(task)
         self._prober.start()
+        if self._network is not None:
+            self._sealer.start()
         await until(lambda: self._prober.accepted >= _WARM_CHANGES, "the first changes")
         await until(self._all_have_members, "every group has members")
 
@@ -266,12 +275,38 @@ class Runner:
         await self._prober.accepted_after(boot_us())
         await self._workers.stop()
         await self._prober.stop()
+        await self._sealer.stop()
         await until(lambda: collect.digests_agree(self._target), "all nodes rest at one index")
         await self._observer.look()
         await asyncio.sleep(_REST_S)  # the watches have what was committed last
         self._recorder.note(Phase(boot_us(), "end"))
         await self._observer.stop()
         self._logs = await collect.read_logs(self._target, self._first)
+        await self._compare_segments()
+
+    async def _compare_segments(self) -> None:
+        """Wait until all nodes have sealed up to the last boundary; compare what they have (S22).
+
+        Only of a cluster of our own: another one may have been sealed by older versions.
+        """
+        if self._network is None:
+            return
+        boundary = segments.last_boundary(self._logs.records)
+        nodes: dict[str, list[segments.Sealed]] = {}
+
+        def all_sealed() -> bool:
+            for name in self._target.names:
+                nodes[name] = segments.sealed_in(self._target.data(name) / "segments")
+            return not segments.late(nodes, boundary)
+
+        try:
+            what = "every node has sealed up to the last boundary"
+            await until(all_sealed, what, _SEALED_S_MAX)
+        except (NotHealed, OSError, ValueError) as error:
+            self._went_wrong(error)
+            return
+        self._report.segments = len(nodes[self._target.names[0]])
+        self._report.wrong += segments.differences(nodes)
 
     async def _clean_up(self) -> None:
         """Remove the run's groups and topics from a cluster that goes on."""

@@ -22,7 +22,7 @@ OPERATIONS: Final = frozenset({
     "JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat", "LeaveGroup",
     "OffsetCommit", "OffsetFetch", "OffsetDelete",
     "DescribeGroups", "ConsumerGroupDescribe", "DeleteGroups", "RemoveMembers",
-    "TriggerRebalance", "CreateTopics",
+    "TriggerRebalance", "CreateTopics", "SealLog",
 })  # fmt: skip
 """Calls that a checker can say something about; looking for the leader is none."""
 

@@ -26,6 +26,7 @@ GIANT_MAX: Final = 0.95
 NODES_MAX: Final = 99
 SEGMENT_EVENTS_MIN: Final = 100
 SEGMENT_EVENTS_MAX: Final = 10_000_000
+ANCHORS_MAX: Final = 100_000
 
 
 class PlanRefused(ValueError):
@@ -52,6 +53,8 @@ class Plan:
     """A segment is sealed when it has this many records; memory grows with it."""
     witness: bool = True
     """Write what clients were acknowledged."""
+    anchors: int = 0
+    """At how many places, chosen at random, to write what a node would have told of its log."""
 
     def __post_init__(self) -> None:
         """Check every option."""
@@ -59,6 +62,7 @@ class Plan:
         _whole("groups", self.groups, 1, GROUPS_MAX)
         _whole("nodes", self.nodes, 1, NODES_MAX)
         _whole("segment-events", self.segment_events, SEGMENT_EVENTS_MIN, SEGMENT_EVENTS_MAX)
+        _whole("anchors", self.anchors, 0, ANCHORS_MAX)
         _number("skew", self.skew, 0, SKEW_MAX)
         _number("giant", self.giant, 0, GIANT_MAX)
         unknown = [each for each in self.faults if each not in FAULTS]

@@ -1,4 +1,4 @@
-"""Writes a generated history to a folder: directories of nodes, the witness file, and the anchor.
+"""Writes a generated history to a folder: directories of nodes, the witness file, and anchors.
 
 All is written beside the folder and renamed at the end, so a folder that is there is whole. What a
 failure or Ctrl-C leaves is removed. Knows files; what is in them is made by the other modules.
@@ -14,24 +14,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from holdfast.replay.generate.anchors import Anchors, Told
 from holdfast.replay.generate.history import History
 from holdfast.replay.generate.node_files import NodeFiles
 from holdfast.replay.generate.plan import Plan, PlanRefused
 from holdfast.replay.generate.witness import Witness
-from holdfast.replay.generate.world import CLUSTER_ID
-from holdfast.replay.read.anchor_files import FORMAT
 from holdfast.storage.codec.state_image import digest_of
 from holdfast.storage.disk.files import rename_durably, sync_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TextIO
 
     from holdfast.replay.generate.leader import Leader
 
 WITNESS: Final = "witness.jsonl"
 ANCHOR: Final = "anchor.json"
-NODE: Final = "node-1"
-"""Who would have told the anchor."""
+ANCHORS: Final = "anchors.jsonl"
 NEW_OBJECTS: Final = 200_000
 """So many more objects than before make the collector look at the new ones."""
 
@@ -40,29 +39,8 @@ class Made(NamedTuple):
     """What was written, and what a verification of it has to come to."""
 
     folder: Path
-    records: int
-    last_index: int
-    """Of the last entry."""
-    chain_head: bytes
-    """Of the chain over all records (S3)."""
-    state_digest: int
-    """Of the state after the last entry (S3)."""
-    log_time_ms: int
-    """Of that state (S8)."""
-
-    def anchor(self) -> dict[str, object]:
-        """Return what a node would tell of the log's end, and the number of records."""
-        return {
-            "format": FORMAT,
-            "cluster_id": CLUSTER_ID,
-            "node": NODE,
-            "index": self.last_index,
-            "log_time_ms": self.log_time_ms,
-            "chain": self.chain_head.hex(),
-            "digest": f"{self.state_digest:016x}",
-            "recovery_number": 0,
-            "records": self.records,
-        }
+    told: Told
+    """Of the log's end."""
 
 
 def write_history(plan: Plan, folder: Path, told: Callable[[int], None] = lambda _: None) -> Made:
@@ -74,26 +52,39 @@ def write_history(plan: Plan, folder: Path, told: Callable[[int], None] = lambda
     _refuse_used(folder)
     with _unfinished(folder) as place, _rare_collections():
         leader = _play(plan, place, told)
-        state = leader.state
-        leads_to = leader.whole, digest_of(state), state.log_time_ms
-        made = Made(folder, leader.count, state.applied_index, *leads_to)
-        (place / ANCHOR).write_text(json.dumps(made.anchor()) + "\n")
+        made = Made(folder, Told.by(leader, digest_of(leader.state)))
+        (place / ANCHOR).write_text(json.dumps(made.told.anchor()) + "\n")
         sync_path(place / ANCHOR)
     return made
 
 
 def _play(plan: Plan, place: Path, told: Callable[[int], None]) -> Leader:
     out = NodeFiles(place, plan.nodes)
-    if not plan.witness:
-        history = History(plan, out, Witness(None))
-        history.play(told)
-        return history.leader
-    with (place / WITNESS).open("w") as file:
+    with (
+        _written(place / WITNESS, plan.witness) as file,
+        _written(place / ANCHORS, plan.anchors) as lines,
+    ):
         history = History(plan, out, Witness(file))
-        history.play(told)
+        anchors = Anchors(plan, history.leader, lines)
+
+        def entry_is_there(count: int) -> None:
+            anchors.entry_is_there()
+            told(count)
+
+        history.play(entry_is_there)
+    return history.leader
+
+
+@contextmanager
+def _written(path: Path, wanted: int) -> Iterator[TextIO | None]:
+    """Open a new file, if it is wanted, which is on the disk when this ends."""
+    if not wanted:
+        yield None
+        return
+    with path.open("w") as file:
+        yield file
         file.flush()
         os.fsync(file.fileno())
-    return history.leader
 
 
 @contextmanager

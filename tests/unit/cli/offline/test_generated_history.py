@@ -52,6 +52,7 @@ def test_people_get_the_same(tmp_path: Path) -> None:
         (["--giant", "1"], "giant: 1"),
         (["--faults", "bounces,fire"], "no 'fire'"),
         (["--nodes", "-2"], "nodes: -2"),
+        (["--anchors", "-1"], "anchors: -1"),
     ],
 )
 def test_wrong_options_are_refused_and_nothing_is_written(

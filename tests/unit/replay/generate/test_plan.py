@@ -30,6 +30,7 @@ REFUSED: list[dict[str, Any]] = [
     {"nodes": 0},
     {"nodes": NODES_MAX + 1},
     {"segment_events": SEGMENT_EVENTS_MIN - 1},
+    {"anchors": -1},
     {"faults": ("bounces", "earthquakes")},
 ]
 

@@ -314,6 +314,13 @@ replay.add_command(tail)
     help="A segment is sealed when it has so many records; memory grows with it.",
 )
 @click.option("--witness/--no-witness", default=True, help="Write what clients were told is done.")
+@click.option(
+    "--anchors",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Places, chosen at random, at which a node's state is told in anchors.jsonl.",
+)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder for it.")
 @as_json
 def generate(out: Path, faults: str, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - fields of a plan

@@ -47,15 +47,15 @@ def generate(out: Path, faults: str, options: dict[str, Any], *, as_json: bool) 
     except KeyboardInterrupt:
         fail("ended at once; nothing is left of what was written", INTERRUPTED)
     if as_json:
-        print_json({"folder": str(out), **made.anchor()})
+        print_json({"folder": str(out), **made.told.anchor()})
     else:
         say_lines(_told(out, made))
 
 
 def _told(out: Path, made: Made) -> list[str]:
-    anchor = made.anchor()
+    anchor = made.told.anchor()
     return [
-        f"{made.records} records up to index {made.last_index} are in {out}",
+        f"{anchor['records']} records up to index {anchor['index']} are in {out}",
         f"chain head {anchor['chain']}",
         f"state digest {anchor['digest']}",
     ]

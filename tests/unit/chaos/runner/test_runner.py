@@ -18,6 +18,7 @@ from holdfast.chaos.runner import runner as runner_module
 from holdfast.chaos.runner.plan import Plan
 from holdfast.chaos.runner.report import Report
 from holdfast.chaos.runner.runner import CONDUCTOR, Runner
+from holdfast.chaos.workload.anchors import Anchors
 from holdfast.chaos.workload.observer import Observer
 from holdfast.chaos.workload.prober import Prober
 from holdfast.chaos.workload.recorder import Recorder
@@ -61,10 +62,11 @@ class Bench:
             plan, target, None, ("127.0.0.1:1",), self.recorder, self.report, self.said.append
         )
         self._patch = monkeypatch
-        for part in (Workers, Prober, Observer):
+        for part in (Workers, Prober, Observer, Anchors):
             monkeypatch.setattr(part, "stop", self.step(f"{part.__name__} ended"))
         monkeypatch.setattr(Prober, "accepted_after", self.step("accepted", 0.1))
         monkeypatch.setattr(Observer, "look", self.step("looked"))
+        monkeypatch.setattr(Anchors, "ask", self.step("anchors told"))
         monkeypatch.setattr(collect, "digests_agree", self.step("rest", "they do"))
         logs = CollectedLog([], [])
         monkeypatch.setattr(collect, "read_logs", self.step("logs read", logs))
@@ -125,6 +127,15 @@ def test_the_watches_end_before_the_logs_are_read(bench: Bench) -> None:
     bench.run()
 
     assert bench.steps.index("Observer ended") < bench.steps.index("logs read")
+
+
+def test_nodes_tell_an_anchor_of_the_end_before_anything_is_cleaned_up(bench: Bench) -> None:
+    """S3: of the log that is judged; none is asked for any more while the last ones are told."""
+    bench.skip("_safety")
+    bench.run()
+    told = bench.steps.index("anchors told")
+
+    assert bench.steps.index("Anchors ended") < told < bench.steps.index("logs read")
 
 
 def test_what_cannot_be_cleaned_up_is_told_and_what_was_seen_is_kept(

@@ -141,11 +141,17 @@ class Target:
         """Return a stub for a node's event log."""
         return log_pb2_grpc.LogServiceStub(self.channel(name))
 
-    async def describe(self, name: str) -> admin_pb2.DescribeClusterResponse | None:
-        """Ask one node for the cluster as it sees it; None if it does not answer."""
+    async def describe(
+        self, name: str, *, anchor: bool = False
+    ) -> admin_pb2.DescribeClusterResponse | None:
+        """Ask one node for the cluster as it sees it; None if it does not answer.
+
+        `anchor`: it is to tell what its log and its state are now, too.
+        """
         stub = admin_pb2_grpc.AdminServiceStub(self.channel(name))
+        request = admin_pb2.DescribeClusterRequest(anchor=anchor)
         try:
-            call = stub.DescribeCluster(admin_pb2.DescribeClusterRequest(), timeout=_ASK_S)
+            call = stub.DescribeCluster(request, timeout=_ASK_S)
             seen: admin_pb2.DescribeClusterResponse = await call
         except grpc.aio.AioRpcError:
             return None

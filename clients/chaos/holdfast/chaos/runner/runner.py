@@ -25,6 +25,7 @@ from holdfast.chaos.nemesis import FaultContext, Kind
 from holdfast.chaos.runner.cleanup import clean_up
 from holdfast.chaos.runner.plan import Plan, schedule
 from holdfast.chaos.runner.report import Report
+from holdfast.chaos.workload.anchors import ANCHORS, Anchors
 from holdfast.chaos.workload.callers import RecordedAdmin
 from holdfast.chaos.workload.observer import Observer
 from holdfast.chaos.workload.prober import Prober
@@ -80,6 +81,7 @@ class Runner:
         self._socket = plan.folder / "store.sock"
         self._workers = Workers(plan.folder)
         self._observer = Observer(target, recorder)
+        self._anchors = Anchors(target, plan.folder / ANCHORS)
         offsets = group_name(self._prefix, OFFSETS)
         self._prober = Prober(endpoints, target.tls, recorder, offsets)
         self._sealer = Sealer(endpoints, target.tls, recorder, plan.seed)
@@ -112,6 +114,7 @@ class Runner:
             await self._end(self._prober)
             await self._end(self._sealer)
             await self._end(self._observer)
+            await self._end(self._anchors)
             self._name_brought_back()
             self._leave_signals_alone()
         self._report.seconds = (boot_us() - self._began_us) / US_PER_S
@@ -137,7 +140,7 @@ class Runner:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
 
-    async def _end(self, part: Prober | Sealer | Observer) -> None:
+    async def _end(self, part: Prober | Sealer | Observer | Anchors) -> None:
         """Stop a part; its error fails the run, and the report stays complete."""
         try:
             await part.stop()
@@ -184,6 +187,7 @@ class Runner:
     async def _work(self, times: Times) -> None:
         """Start all workers, and wait until there are changes."""
         self._observer.start(self._first - 1, group_name(self._prefix, STATIC))
+        self._anchors.start()
         tls = self._target.tls
         for number, own in enumerate(dealt(self._slots, self._plan.workers), 1):
             task = Task(
@@ -278,6 +282,8 @@ class Runner:
         await self._sealer.stop()
         await until(lambda: collect.digests_agree(self._target), "all nodes rest at one index")
         await self._observer.look()
+        await self._anchors.stop()
+        await self._anchors.ask(*self._target.names)
         await asyncio.sleep(_REST_S)  # the watches have what was committed last
         self._recorder.note(Phase(boot_us(), "end"))
         await self._observer.stop()

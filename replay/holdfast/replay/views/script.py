@@ -29,6 +29,20 @@ def script(log: NodeLog) -> str:
     Raises WrongUse if there is nothing to read, for a name that no script can hold, and for a log
     that begins behind a cut (S24): what was before it is in a checkpoint, which is no table.
     """
+    head = f"-- The state of {readable(log.node)} at {log.last}, in the table {SCHEMA}.state."
+    return "\n".join([head, written(log), "", rules()])
+
+
+def rules() -> str:
+    """Return the part that computes the state of whatever records the view `written` has."""
+    return files(__package__).joinpath(RULES).read_text("utf-8")
+
+
+def written(log: NodeLog) -> str:
+    """Return the part that makes the schema, and the view of all records, `written`.
+
+    What an exported tail repeats is left out. Raises WrongUse as `script` does.
+    """
     if not log.segments:
         raise WrongUse(f"node {log.node} has no segment: there is nothing to compute a state from")
     if log.begins.cut:
@@ -36,17 +50,11 @@ def script(log: NodeLog) -> str:
             f"the log of {log.node} begins behind {log.begins}: what was before was cut off and is "
             "in a checkpoint, which DuckDB cannot read. Give a node with the whole history"
         )
-    head = f"-- The state of {readable(log.node)} at {log.last}, in the table {SCHEMA}.state."
     place = f"create schema if not exists {SCHEMA};\nuse {SCHEMA};\n"
-    return "\n".join([head, place, _rows(log), "", _rules()])
-
-
-def _rules() -> str:
-    return files(__package__).joinpath(RULES).read_text("utf-8")
+    return f"{place}\n{_rows(log)}"
 
 
 def _rows(log: NodeLog) -> str:
-    """Make the view of all records; what an exported tail repeats is left out."""
     by_place: dict[Position, list[str]] = {}
     for segment in log.segments:
         by_place.setdefault(segment.after, []).extend(map(str, segment.files))

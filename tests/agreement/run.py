@@ -57,7 +57,10 @@ def arguments() -> argparse.Namespace:
     other.add_argument("--chaos", type=Path, metavar="DIR", help="the evidence of a chaos run")
     other.add_argument("--node-dir", type=Path, metavar="DIR", help="of a node, or its segments")
     parser.add_argument("--anchor", type=Path, action="append", default=[], metavar="FILE")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.anchor and given.node_dir is None:
+        parser.error("--anchor belongs to --node-dir; the other logs have anchors of their own")
+    return given
 
 
 def _of_all(asked: argparse.Namespace, seed: int, work: Path) -> Iterator[str]:
@@ -68,9 +71,9 @@ def _of_all(asked: argparse.Namespace, seed: int, work: Path) -> Iterator[str]:
         nodes = sorted((asked.chaos / "cluster").glob("*/data"))
         if not nodes:
             raise WrongUse(f"{asked.chaos} holds no cluster: give the --out of a chaos run")
-        for node in nodes:
+        for number, node in enumerate(nodes):  # their logs are alike: each at places of its own
             _export(node)
-            yield from _of_log(asked, seed, work, node, [asked.chaos / TOLD_IN_CHAOS])
+            yield from _of_log(asked, seed + number, work, node, [asked.chaos / TOLD_IN_CHAOS])
     else:
         groups = max(asked.events // GROUP_EVENTS, 1)
         plan = Plan(

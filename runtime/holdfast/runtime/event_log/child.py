@@ -13,6 +13,8 @@ from typing import Final, NamedTuple
 
 CHILD_SECONDS_MAX: Final = 6 * 3600.0
 """Long, since a busy machine leaves little to a child; `low_priority` bounds its processor time."""
+LAUNCHER: Final = "holdfast.runtime.event_log.low_priority"
+"""The program that runs the module in the child."""
 
 
 class Ended(NamedTuple):
@@ -29,7 +31,7 @@ async def run_child(module: str, *arguments: str, given: bytes | None = None) ->
     `given`: what it reads from its standard input; None: it has the node's. The child has ended
     afterwards in any case. It ends with the thread that calls this.
     """
-    launcher = ["-m", "holdfast.runtime.event_log.low_priority", str(os.getpid())]
+    launcher = ["-m", LAUNCHER, str(os.getpid())]
     command = [sys.executable, "-P", *launcher, module, *arguments]
     # Not by the event loop: uvloop's fork runs gRPC's fork handlers, which abort the child if
     # another thread is in gRPC. CPython starts a child by vfork, which runs no handlers.

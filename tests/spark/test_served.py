@@ -19,8 +19,8 @@ from holdfast.replay.stream import links, sealed, served
 from holdfast.replay.stream.endings import TailStopped, Unreached
 from holdfast.replay.stream.followed import ServedLog
 from holdfast.replay.stream.log_source import LogStream
+from holdfast.replay.stream.offsets import offset_of
 from holdfast.replay.stream.served import LogReader, Nodes, batch_of
-from holdfast.replay.stream.source import offset_of
 from holdfast.storage.codec.event_codec import CHAIN_START
 from holdfast.storage.segments.columns import SCHEMA
 from holdfast.storage.segments.segments import segments_in
@@ -170,7 +170,7 @@ def test_who_may_not_read_everything_is_told_before_and_after_a_batch() -> None:
     with serving(node) as nodes:
         with pytest.raises(ValueError, match=f"leave out unseen what we may not: {NEEDS}"):
             ServedLog.of(nodes)
-        stream = LogStream(nodes, 10_000)
+        stream = LogStream(nodes.option(), 10_000)
         (part,) = stream.partitions(offset_of(START), offset_of(ENDS))
         with pytest.raises(TailStopped, match=NEEDS):
             list(stream.read(part))
@@ -184,9 +184,8 @@ def test_no_node_that_serves_is_one_sentence(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_log_that_became_shorter_than_what_was_read_ends_the_stream() -> None:
     """A restore from a backup drops entries, and gives their positions to others (S13)."""
-    stream = LogStream(Nodes(()), 10)
     with serving(serves(LOG)) as nodes:
-        stream = LogStream(nodes, 10)
+        stream = LogStream(nodes.option(), 10)
         with pytest.raises(TailStopped, match="was restored from a backup"):
             stream.latestOffset(offset_of(Position(LOG.index + 1, 0)), stream.getDefaultReadLimit())
         stream.stop()

@@ -33,7 +33,6 @@ from holdfast.replay.read.node_logs import NodeLog, node_log, node_logs
 from holdfast.replay.read.own_states import own_states
 from holdfast.replay.read.places import refuse_outside
 from holdfast.replay.read.url_path import Folder, archive_path
-from holdfast.replay.report import writer as reports
 from holdfast.replay.report.plain_state import Difference, compare_states, plain_state
 from holdfast.replay.spark.failures import SPARK_FAILURES, surroundings
 from holdfast.replay.spark.java import NoJava
@@ -56,6 +55,8 @@ from holdfast.replay.views.script import script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from holdfast.replay.report.writer import Written
 
 __all__ = [
     "Anchor",
@@ -276,7 +277,7 @@ def report(
     frozen: Sequence[Frozen] = (),
     spark: SparkSession | SparkOptions | None = None,
     progress: TextIO | None = None,
-) -> reports.Written:
+) -> Written:
     """Write `ownership.png`, `report.html` and `report.txt` to the folder `out`.
 
     `marks` are events from outside the log, such as the kill of a node, drawn as vertical lines.
@@ -284,6 +285,8 @@ def report(
     Made from the longest log of those given. `progress`: as for `verify`. Raises ValueError if
     there is none, OSError if `out` cannot be written.
     """
+    from holdfast.replay.report.writer import write  # noqa: PLC0415 - a second, to load what draws
+
     log = _longest(_logs(node_dirs))
     with line(progress, {READS: 1.0}) as steps:
         steps.step(STARTS)
@@ -292,7 +295,7 @@ def report(
             with watched(running, steps):
                 analysis = analyse(running, log, marks, frozen)
         steps.step(WRITES)
-        return reports.write(analysis, out)
+        return write(analysis, out)
 
 
 def _told(

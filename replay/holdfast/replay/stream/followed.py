@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from holdfast.replay.analyse.beginnings import owned_by
 from holdfast.replay.read.node_logs import node_log
-from holdfast.replay.stream import sealed, served
+from holdfast.replay.stream import offsets
 from holdfast.replay.stream.endings import TailStopped
 from holdfast.replay.stream.served import LogReader, Nodes
 from holdfast.replay.stream.watch import GroupWatch
@@ -58,12 +58,12 @@ class Segments(NamedTuple):
     @property
     def format(self) -> str:
         """What Spark calls a stream of them."""
-        return sealed.FORMAT
+        return offsets.SEGMENTS
 
     @property
     def options(self) -> Mapping[str, str]:
         """Where they are."""
-        return {sealed.FOLDER: str(self.folder.resolve())}
+        return {offsets.FOLDER: str(self.folder.resolve())}
 
     @property
     def cluster_id(self) -> str:
@@ -104,12 +104,12 @@ class ServedLog(NamedTuple):
     @property
     def format(self) -> str:
         """What Spark calls a stream of it."""
-        return served.FORMAT
+        return offsets.LOG
 
     @property
     def options(self) -> Mapping[str, str]:
         """How to connect with its nodes."""
-        return {served.NODES: self.nodes.option()}
+        return {offsets.NODES: self.nodes.option()}
 
     def beginning(self) -> Beginning:
         """Return that nothing is before its first record."""

@@ -2,26 +2,26 @@
 
 An offset is a position up to which a node has told the log. What a node tells is committed, and is
 the same on all of them, so a batch that is done again has the same records. `served` asks the
-nodes. Knows nothing of what becomes of the rows.
+nodes; it is loaded where they are asked, since Spark also starts processes that only make a source
+or plan with it. Knows nothing of what becomes of the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from holdfast.coordinator.model.ids import Position
-from holdfast.replay.read.log_rows import START
-from holdfast.replay.spark.log_tables import SQL_SCHEMA
-from holdfast.replay.stream import served
-from holdfast.replay.stream.endings import TailStopped, shown
-from holdfast.replay.stream.served import LogReader, Nodes
-from holdfast.replay.stream.source import ROWS_MAX, Offset, offset_of, position_of
+from holdfast.replay.stream.offsets import LOG, NODES, ROWS_MAX, Offset, offset_of, position_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from holdfast.replay.stream.served import LogReader
 
 _ALL: Final = (1 << 32) - 1
 """More records than a batch ever has, and as many as a request can ask for."""
@@ -33,16 +33,18 @@ class LogSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """Return what `format` is given."""
-        return served.FORMAT
+        return LOG
 
     def schema(self) -> str:
-        """Return the columns of a segment."""
+        """Return the columns of a segment: for a stream that does not tell them."""
+        from holdfast.replay.spark.log_tables import SQL_SCHEMA  # noqa: PLC0415 - as said above
+
         return SQL_SCHEMA
 
     def streamReader(self, schema: object) -> LogStream:  # noqa: N802 - Spark's name
         """Return the reader; Spark runs it in a Python process of its own."""
         del schema
-        return LogStream(Nodes.read(self.options[served.NODES]), int(self.options[ROWS_MAX]))
+        return LogStream(self.options[NODES], int(self.options[ROWS_MAX]))
 
 
 @dataclass
@@ -56,8 +58,8 @@ class LogPart(InputPartition):
 class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches, and reads each of them in one task; a node is asked for one page at a time."""
 
-    def __init__(self, nodes: Nodes, rows_max: int) -> None:
-        """`rows_max`: how many records a batch may have."""
+    def __init__(self, nodes: str, rows_max: int) -> None:
+        """`nodes`: as `Nodes.option` tells them. `rows_max`: how many records a batch may have."""
         self._nodes, self._rows_max = nodes, rows_max
         self._target: Position | None = None
         self._reader: LogReader | None = None
@@ -67,6 +69,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Return the beginning of every log; the first read tells if it is not held any more."""
+        from holdfast.replay.read.log_rows import START  # noqa: PLC0415 - as said above
+
         return offset_of(START)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
@@ -81,7 +85,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the end of the next batch; `start` if there is none."""
         place = position_of(start)
         if not self._reaches:
-            _check_reaches(self._target or self._asked().newest(), place)
+            self._asked().check_reaches(place, self._target)
             self._reaches = True
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else _ALL
         end = self._asked().reach(place, most, self._target)
@@ -96,10 +100,12 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a batch, page by page; runs in a worker."""
+        from holdfast.replay.stream.served import batch_of  # noqa: PLC0415 - as said above
+
         part = cast("LogPart", partition)
-        with LogReader(self._nodes) as reader:
+        with _reader(self._nodes) as reader:
             for records in reader.between(part.after, part.last):
-                yield served.batch_of(records)
+                yield batch_of(records)
             reader.check_right()
 
     def commit(self, end: Offset) -> None:
@@ -112,15 +118,11 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _asked(self) -> LogReader:
         if self._reader is None:
-            self._reader = LogReader(self._nodes)
+            self._reader = _reader(self._nodes)
         return self._reader
 
 
-def _check_reaches(newest: Position, place: Position) -> None:
-    """Raise TailStopped if the log ends before a position that was read: it is another one now."""
-    if newest.index < place.index:
-        raise TailStopped(
-            f"the log of this cluster ends at {shown(newest)}, and was read up to {shown(place)} "
-            "before: it was restored from a backup, and has other records since; begin again "
-            "with another --out"
-        )
+def _reader(nodes: str) -> LogReader:
+    from holdfast.replay.stream.served import LogReader, Nodes  # noqa: PLC0415 - as said above
+
+    return LogReader(Nodes.read(nodes))

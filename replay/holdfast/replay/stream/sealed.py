@@ -25,10 +25,6 @@ from holdfast.storage.segments.log_check import unreadable
 from holdfast.storage.segments.segment_reader import SegmentReader
 from holdfast.storage.segments.segments import MANIFEST, read_manifest
 
-FORMAT: Final = "holdfast_segments"
-FOLDER: Final = "folder"
-"""What Spark calls a stream of them, and the option that says whose."""
-
 _VERIFY: Final = "See what is wrong with `holdfast replay verify`, and fetch it from a peer"
 
 

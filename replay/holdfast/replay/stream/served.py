@@ -33,10 +33,6 @@ from holdfast.v1 import admin_pb2, extras_pb2, log_pb2
 from holdfast.v1.errors_pb2 import ERROR_CODE_NONE
 from holdfast.v1.events_pb2 import EventRecord
 
-FORMAT: Final = "holdfast_log"
-NODES: Final = "nodes"
-"""What Spark calls a stream of it, and the option that says whose."""
-
 CALL_MS: Final = 10_000
 """How long a node may take to answer; one that does not is left for the next."""
 ROUNDS: Final = 3
@@ -133,6 +129,19 @@ class LogReader:
         Raises TailStopped as `check_right` does.
         """
         return Position(self._right(stale_ok=False).applied_index, ENTRY_LAST)
+
+    def check_reaches(self, place: Position, newest: Position | None) -> None:
+        """Raise TailStopped if the log ends before a position that was read: it is another now.
+
+        `newest`: where it ends, if that was asked already.
+        """
+        newest = newest or self.newest()
+        if newest.index < place.index:
+            raise TailStopped(
+                f"the log of this cluster ends at {shown(newest)}, and was read up to "
+                f"{shown(place)} before: it was restored from a backup, and has other records "
+                "since; begin again with another --out"
+            )
 
     def check_right(self) -> None:
         """Raise TailStopped if the node that answers leaves out what we may not read."""

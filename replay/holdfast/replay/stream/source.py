@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -24,12 +24,14 @@ from pyspark.sql.streaming.datasource import (
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
 from holdfast.replay.stream import sealed
-
-ROWS_MAX: Final = "rowsMax"
-"""The option that says how many records a batch may have."""
-
-Offset = dict[str, int]
-"""The position behind which a stream goes on: also with the records of another source."""
+from holdfast.replay.stream.offsets import (
+    FOLDER,
+    ROWS_MAX,
+    SEGMENTS,
+    Offset,
+    offset_of,
+    position_of,
+)
 
 
 class SegmentSource(DataSource):
@@ -38,7 +40,7 @@ class SegmentSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """Return what `format` is given."""
-        return sealed.FORMAT
+        return SEGMENTS
 
     def schema(self) -> str:
         """Return the columns of a segment."""
@@ -47,7 +49,7 @@ class SegmentSource(DataSource):
     def streamReader(self, schema: object) -> SegmentReader:  # noqa: N802 - Spark's name
         """Return the reader; Spark runs it in a Python process of its own."""
         del schema
-        return SegmentReader(Path(self.options[sealed.FOLDER]), int(self.options[ROWS_MAX]))
+        return SegmentReader(Path(self.options[FOLDER]), int(self.options[ROWS_MAX]))
 
 
 @dataclass
@@ -112,13 +114,3 @@ class SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Hold nothing that would have to be closed."""
-
-
-def offset_of(place: Position) -> Offset:
-    """Write a position as Spark keeps it in its checkpoint."""
-    return {"index": place.index, "ordinal": place.ordinal}
-
-
-def position_of(offset: Any) -> Position:  # noqa: ANN401 - as Spark read it from its checkpoint
-    """Read the position of an offset."""
-    return Position(offset["index"], offset["ordinal"])

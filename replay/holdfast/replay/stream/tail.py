@@ -24,12 +24,14 @@ from holdfast.coordinator.model.events import (
     Record,
     RequestRecorded,
 )
+from holdfast.replay.spark.log_tables import SQL_SCHEMA
 from holdfast.replay.stream import links, watch_state
 from holdfast.replay.stream.endings import TailStopped, said_in
 from holdfast.replay.stream.followed import Followed
 from holdfast.replay.stream.log_source import LogSource
+from holdfast.replay.stream.offsets import ROWS_MAX
 from holdfast.replay.stream.output import Output
-from holdfast.replay.stream.source import ROWS_MAX, SegmentSource
+from holdfast.replay.stream.source import SegmentSource
 from holdfast.replay.stream.watch import Limits, Watch
 from holdfast.storage.codec.event_codec import CodecError, decode_record
 
@@ -151,7 +153,7 @@ def _stream(spark: SparkSession, followed: Followed, rows_max: int) -> DataFrame
     for source in (SegmentSource, LogSource):
         spark.dataSource.register(source)
     reader = spark.readStream.format(followed.format).option(ROWS_MAX, str(rows_max))
-    return reader.options(**followed.options).load()
+    return reader.schema(SQL_SCHEMA).options(**followed.options).load()
 
 
 def _read(events: Path | str) -> pa.Table:

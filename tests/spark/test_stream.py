@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.coordinator.model.events import MemberExpired, SegmentSealed
@@ -18,6 +22,7 @@ from holdfast.replay.stream.endings import TailStopped
 from holdfast.replay.stream.followed import Segments
 from holdfast.replay.stream.output import Output
 from holdfast.replay.stream.sealed import ready, rows
+from holdfast.replay.stream.tail import STARTS_MAX, run
 from holdfast.replay.stream.watch import Alert, Watch
 from holdfast.replay.stream.watch_state import plain, watch
 from holdfast.storage.segments.segments import MANIFEST, segments_in
@@ -202,3 +207,43 @@ def test_the_folder_of_a_tail_is_its_own(tmp_path: Path) -> None:
             Output(tmp_path / "out").held(),
         ):
             pass
+
+
+# --- a machine that has much to do --------------------------------------------------------------
+
+LATE = PySparkException("o: java.net.SocketTimeoutException\nPython worker failed to connect back.")
+
+
+@dataclass
+class Query:
+    """Ends at once, well or not."""
+
+    error: Exception | None
+    stopped: bool = False
+
+    def awaitTermination(self) -> None:  # noqa: N802 - Spark's name
+        if self.error:
+            raise self.error
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def ran(*errors: Exception | None) -> list[Query]:
+    """The queries that were started, of some that would end so, one after the other."""
+    started, ends = list[Query](), iter(errors)
+
+    def start() -> Any:  # noqa: ANN401 - Spark's query has much more
+        started.append(Query(next(ends)))
+        return started[-1]
+
+    with suppress(PySparkException):
+        run(start)
+    return started
+
+
+def test_a_stream_is_started_again_if_the_process_that_plans_it_came_late() -> None:
+    """Spark waits ten seconds for it, whatever else the machine has to do."""
+    assert [each.stopped for each in ran(LATE, LATE, None)] == [True] * 3
+    assert len(ran(*[LATE] * 9)) == STARTS_MAX
+    assert len(ran(PySparkException("Python worker exited unexpectedly"), None)) == 1

@@ -26,7 +26,14 @@ _LOST: Final = (
     *("stopped SparkContext", "An error occurred while trying to connect to the Java server"),
 )
 _MEMORY: Final = ("OutOfMemoryError", "GC overhead limit")
-_WORKER: Final = ("Python worker exited unexpectedly", "Python worker failed to connect")
+_LATE: Final = "Python worker failed to connect"
+_WORKER: Final = {
+    _LATE: "a worker of Spark's was not there within the ten seconds that Spark waits: this "
+    "machine has too much to do; start again",
+    "Python worker exited unexpectedly": "a worker of Spark's ended in the midst of its work: look "
+    "at memory; verify again",
+}
+"""What Spark says of its workers, and what we say then."""
 _NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)")
 _OTHER_PYTHON: Final = re.compile(r"different version:? (\S+) than that in driver:? (\d[\d.]*\d)")
 _NOT_REACHED: Final = re.compile(r"\b(?:NotReached|FileNotFoundError): (.+://.+)")
@@ -69,11 +76,16 @@ def sentence(error: Exception) -> str:
         return "Spark's master does not take us: is that address a master of this version of Spark?"
     if any(word in text for word in _MEMORY) or isinstance(error, MemoryError):
         return "Spark ran out of memory: give it more, or a machine that has it, and verify again"
-    if any(word in text for word in _WORKER):
-        return "a worker of Spark's ended in the midst of its work: look at memory; verify again"
+    if told := next((said for word, said in _WORKER.items() if word in text), ""):
+        return told
     if isinstance(error, ConnectionError | EOFError) or any(word in text for word in _LOST):
         return "Spark was lost: its JVM ended or does not answer; start the verification again"
     return f"Spark could not go on: {_first_line(text) or type(error).__name__}"
+
+
+def came_late(error: Exception) -> bool:
+    """Return whether a worker was not there in time: to start it again may be all that it needs."""
+    return any(_LATE in text for text in _texts(error))
 
 
 def refused_setting(error: Exception, settings: Mapping[str, str], by_java: str = "") -> str:

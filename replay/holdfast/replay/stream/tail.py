@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from holdfast.coordinator.model.events import (
     OffsetsCommitted,
@@ -24,6 +25,7 @@ from holdfast.coordinator.model.events import (
     Record,
     RequestRecorded,
 )
+from holdfast.replay.spark.failures import came_late
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
 from holdfast.replay.stream import links, watch_state
 from holdfast.replay.stream.endings import TailStopped, said_in
@@ -39,6 +41,8 @@ BATCH_ROWS_MAX: Final = 500_000
 """Records of a batch, unless it is one segment that has more."""
 EVERY_S: Final = 10.0
 """Seconds between two looks for what is new."""
+STARTS_MAX: Final = 5
+"""How often a stream is started, if the process that plans it comes late each time."""
 _CHAIN: Final = "chain"
 """The head of the chain over all records, beside what alerts need to know."""
 _SILENT: Final = pa.array(
@@ -140,11 +144,23 @@ def follow(
         writer = frame.writeStream.foreachBatch(doing.take)
         trigger: dict[str, Any] = {"processingTime": f"{round(every_s * 1000)} milliseconds"}
         writer = writer.trigger(availableNow=True) if once else writer.trigger(**trigger)
-        query = writer.option("checkpointLocation", str(output.checkpoint.resolve())).start()
+        run(writer.option("checkpointLocation", str(output.checkpoint.resolve())).start)
+
+
+def run(start: Callable[[], StreamingQuery]) -> None:
+    """Run a stream to its end, and anew if the process that plans it came late.
+
+    Spark waits ten seconds for that one alone; a machine that has much to do may need longer.
+    """
+    for left in reversed(range(STARTS_MAX)):
+        query = start()
         try:
             query.awaitTermination()
         except PySparkException as error:
-            raise said_in(str(error)) or error from error
+            if not (left and came_late(error)):
+                raise said_in(str(error)) or error from error
+        else:
+            return
         finally:
             query.stop()
 

@@ -7,6 +7,7 @@ one before it ends, so that a missing segment is noticed (S22).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -61,13 +62,18 @@ class SegmentReader:
         return self._boundaries[segment]
 
     def page(self, segment: Path, start: Position, limit: int) -> list[Row]:
-        """Return at most `limit` rows of a segment from `start` on, in order, with chain hashes."""
-        import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and no start needs it
+        """Return at most `limit` rows of a segment from `start` on, in order, with chain hashes.
 
+        Nothing but these is copied: to a segment's end there may be hundreds of pages.
+        """
         table = self._sorted(segment)
-        index, ordinal = pc.field("idx"), pc.field("ordinal")
-        behind = (index > start.index) | ((index == start.index) & (ordinal >= start.ordinal))
-        rows = table.filter(behind).slice(0, limit).to_pylist()
+        index, ordinal = table.column("idx"), table.column("ordinal")
+        first = bisect_left(
+            range(table.num_rows),
+            start,
+            key=lambda nth: Position(index[nth].as_py(), ordinal[nth].as_py()),
+        )
+        rows = table.slice(first, limit).to_pylist()
         return [
             Row(Position(row["idx"], row["ordinal"]), append_chain(row["payload"], row["chain"]))
             for row in rows

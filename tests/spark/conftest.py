@@ -18,6 +18,7 @@ LONGEST = (
     "test_states.py",
     "test_damage.py",
     "test_acknowledged.py",
+    "test_killed_tail.py",
 )
 """Files that begin before all others, the longest first."""
 

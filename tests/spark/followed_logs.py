@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from holdfast.replay.stream.followed import Followed
@@ -38,6 +40,12 @@ def forget_commit(out: Path, number: int) -> None:
     """Be as if killed when all of a batch was written, before Spark's note of it."""
     (out / f"checkpoint/commits/{number}").unlink()
     (out / f"checkpoint/commits/.{number}.crc").unlink(missing_ok=True)
+
+
+def events(out: Path) -> pa.Table:
+    """All rows of all files, as a reader of Parquet that globs finds them, in the log's order."""
+    tables = [pq.read_table(path) for path in sorted(out.glob("events/*/*.parquet"))]
+    return pa.concat_tables(tables).sort_by([("idx", "ascending"), ("ordinal", "ascending")])
 
 
 def alerts(out: Path) -> list[dict[str, Any]]:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.children import environment
-from harness.poll import until
 from holdfast.coordinator.model.events import MemberExpired, SegmentSealed
 from holdfast.replay.findings import WrongUse
 from holdfast.replay.stream.endings import Unreached
@@ -30,11 +23,8 @@ from spark.event_logs import (
     two_static_members,
     write_node,
 )
-from spark.followed_logs import alerts, followed, forget_commit
+from spark.followed_logs import alerts, events, followed, forget_commit
 from spark.served_logs import serves, serving
-
-PATIENCE_S = 300.0
-"""How long a test waits for a batch; far more than it takes."""
 
 
 def restless(log: EventLog, first: int, last: int) -> None:
@@ -65,12 +55,6 @@ def of_another() -> EventLog:
     goes_on(log)
     restless(log, 7, 19)
     return log
-
-
-def events(out: Path) -> pa.Table:
-    """All rows of all files, as a reader of Parquet that globs finds them, in the log's order."""
-    tables = [pq.read_table(path) for path in sorted(out.glob("events/*/*.parquet"))]
-    return pa.concat_tables(tables).sort_by([("idx", "ascending"), ("ordinal", "ascending")])
 
 
 def expected(spark: SparkSession, log: EventLog, tmp_path: Path) -> tuple[pa.Table, Any]:
@@ -106,48 +90,6 @@ def test_each_event_once_over_batches_restarts_and_a_batch_that_is_done_again(
     assert events(out).equals(rows.cast(events(out).schema))
     assert alerts(out) == before == found
     assert {each["kind"] for each in found} == {"restless", "ownerless"}
-
-
-def killed(nodes: Nodes, out: Path, behind: str) -> None:
-    """Run the command until there is a new file in a folder, and kill -9 it and its JVM at once."""
-    before = len(list(out.glob(behind)))
-    arguments = ("--address", ",".join(nodes.addresses), "--out", str(out), "--every", "0.1")
-    limits = ("--ownerless", "1", "--restless", "3", "--storm", "10")
-    with (out.parent / "said").open("a") as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast.cli", "replay", "tail", *arguments, *limits],
-            env=environment(),
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
-        )
-    try:
-
-        def reached() -> bool:
-            assert process.poll() is None, (out.parent / "said").read_text()
-            return len(list(out.glob(behind))) > before
-
-        until(reached, f"a new file {behind}", within_s=PATIENCE_S)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def test_killed_in_and_behind_batches_it_has_every_event_and_alert_once(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """As it writes a batch; once that is shown, before its alerts; and once Spark has noted it."""
-    log, out = begun(), tmp_path / "out"
-    with serving(serves(log)) as nodes:
-        killed(nodes, out, "writing/*/_temporary")
-        killed(nodes, out, "events/*")
-        goes_on(log)
-        killed(nodes, out, "checkpoint/commits/[0-9]*")
-        followed(spark, ServedLog.of(nodes), out)
-
-    rows, found = expected(spark, log, tmp_path)
-    assert events(out).equals(rows.cast(events(out).schema))
-    assert alerts(out) == found
 
 
 def test_what_comes_after_the_start_waits_for_the_next_run(

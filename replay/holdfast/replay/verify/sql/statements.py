@@ -54,4 +54,17 @@ def together(*parts: DataFrame) -> DataFrame:
 def _selected(text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
     spark = next(iter(tables.values())).sparkSession
     views = {name: table.where("true") for name, table in tables.items()}
-    return spark.sql(text, **views)  # type: ignore[arg-type]  # stubs know fewer kinds
+    selected = spark.sql(text, **views)  # type: ignore[arg-type]  # stubs know fewer kinds
+    _hold(selected, views)
+    return selected
+
+
+def _hold(selected: DataFrame, views: Mapping[str, DataFrame]) -> None:
+    """Let the tables live as long as what is selected from them, by Spark Connect as well.
+
+    There a statement comes back as a message that names computed tables by their ids, and a server
+    drops a computed table as soon as the client has no object for it.
+    """
+    plan = getattr(selected, "_plan", None)  # rows that are derived from these have it, too
+    if plan is not None:
+        plan.selected_from = views

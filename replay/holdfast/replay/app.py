@@ -127,8 +127,9 @@ def verify(  # noqa: PLR0913 - all but the first by name, and none is needed
     gets run events in the form of OpenLineage. Raises ValueError for an anchor of another cluster,
     or a file that holds none, and for a checkpoint of other logs.
     """
-    folders = [archive_path(each) for each in node_dirs]
+    folders = _folders(node_dirs)
     logs = node_logs(folders)
+    witness = [each.absolute() for each in witness]
     check_independent(folders, logs)
     check_witnesses(witness)
     told = _told(logs, folders, anchors)
@@ -199,7 +200,7 @@ def difference(
 
     Raises ValueError as `state` does, and for a group that is at neither place.
     """
-    folders = [archive_path(each) for each in node_dirs]
+    folders = _folders(node_dirs)
     with _session(spark, _stored(node_logs(folders))) as running:
         one, two = (
             state(folders, at=cut.last, log_time_ms=cut.log_time_ms, spark=running)
@@ -317,13 +318,19 @@ def views(node_dirs: Sequence[Folder | str]) -> str:
 
     Needs no Spark. Raises WrongUse for a log that begins behind a cut, or has no segment.
     """
-    logs = _logs(node_dirs)
+    logs = node_logs(map(archive_path, node_dirs))  # its paths are for whoever runs it where it is
     whole = [log for log in logs if log.segments and not log.begins.cut]
     return script(max(whole or logs, key=lambda log: log.last))
 
 
 def _logs(node_dirs: Sequence[Folder | str]) -> list[NodeLog]:
-    return node_logs(archive_path(each) for each in node_dirs)
+    return node_logs(_folders(node_dirs))
+
+
+def _folders(node_dirs: Sequence[Folder | str]) -> list[Folder]:
+    """Return what stands for the addresses; a path is whole, for workers begin somewhere else."""
+    found = map(archive_path, node_dirs)
+    return [each.absolute() if isinstance(each, Path) else each for each in found]
 
 
 @contextmanager

@@ -86,6 +86,7 @@ STACK = """Exception in thread "main" org.apache.spark.SparkException: Cores mus
         (NO_MODULE, "no module 'holdfast': give them what they need"),
         (OTHER_PYTHON, "run Python 3.9 and this is 3.11"),
         ("All masters are unresponsive! Giving up.", "master does not take us"),
+        ("Job 3 cancelled as part of cancellation of all jobs", "all workers of Spark's are gone"),
     ],
 )
 def test_what_a_cluster_lacks_is_one_sentence(text: str, said: str) -> None:

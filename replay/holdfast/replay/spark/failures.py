@@ -39,6 +39,8 @@ _OTHER_PYTHON: Final = re.compile(r"different version:? (\S+) than that in drive
 _NOT_REACHED: Final = re.compile(r"\b(?:NotReached|FileNotFoundError): (.+://.+)")
 """What a worker raises that does not get at a file behind a URL (`read.urls`)."""
 _NO_MASTER: Final = ("All masters are unresponsive", "Master removed our application")
+_CANCELLED: Final = "part of cancellation of all jobs"
+"""What Spark says when `reach.workers_watched` has given up."""
 _BAD_VALUE: Final = (
     *("IllegalArgumentException", "NumberFormatException", "IllegalArgument", "INVALID_CONF"),
     *("CANNOT_MODIFY", "CannotModify", "should be", "must be", "Unrecognized", "Invalid "),
@@ -70,10 +72,8 @@ def sentence(error: Exception) -> str:
         )
     if found := _NOT_REACHED.findall(text):
         return str(found[-1])  # those before are what it was made of
-    if lacking := _lacking(text):
-        return lacking
-    if any(word in text for word in _NO_MASTER):
-        return "Spark's master does not take us: is that address a master of this version of Spark?"
+    if told := _of_a_cluster(text):
+        return told
     if any(word in text for word in _MEMORY) or isinstance(error, MemoryError):
         return "Spark ran out of memory: give it more, or a machine that has it, and verify again"
     if told := next((said for word, said in _WORKER.items() if word in text), ""):
@@ -124,8 +124,12 @@ def _reason(line: str) -> str:
     )
 
 
-def _lacking(text: str) -> str:
-    """Say what the Python of a worker lacks; "" if it lacks nothing."""
+def _of_a_cluster(text: str) -> str:
+    """Say what a master or workers lack; "" if they lack nothing."""
+    if _CANCELLED in text:
+        return "all workers of Spark's are gone, and none came for a minute: look why; verify again"
+    if any(word in text for word in _NO_MASTER):
+        return "Spark's master does not take us: is that address a master of this version of Spark?"
     if found := _NO_MODULE.search(text):
         return (
             f"Spark's workers have no module {found[1]!r}: give them what they need, as "

@@ -1,19 +1,23 @@
-"""Whether a cluster can do the work, asked before any work is given to it.
+"""Whether a cluster can do the work: asked before any is given to it, and watched meanwhile.
 
-A master that is not there is otherwise waited for, for a minute, and one without workers for ever.
-Knows addresses and sessions, no log.
+A master that is not there is otherwise waited for, for a minute, and one without workers for ever,
+also if they were there once. Knows addresses and sessions, no log.
 """
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
+from threading import Event, Thread
 from typing import Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.coordinator.model.text import truncate
@@ -24,6 +28,7 @@ from holdfast.replay.spark.tasks import run_tasks
 _CONNECT_SECONDS_MAX: Final = 5.0
 _WORKERS_SECONDS_MAX: Final = 60.0
 _POLL_SECONDS: Final = 0.2
+_WATCH_SECONDS: Final = 2.0
 _CONNECT_PORT: Final = 15002
 
 NEEDED: Final = ("holdfast.replay.verify.fold_job", "holdfast.replay.analyse.queries")
@@ -46,10 +51,65 @@ def check_workers(spark: SparkSession, master: str) -> None:
 
     What a worker lacks is raised by Spark, and told by `failures`.
     """
-    if master.startswith((STANDALONE_SCHEME, LOCAL_CLUSTER)):
+    if _counts_workers(master):
         _await_executor(spark, master)
     schema = pa.schema([("name", pa.string())])
     run_tasks(spark, [partial(_imported, NEEDED)], "name string", schema).collect()
+
+
+@contextmanager
+def workers_watched(spark: SparkSession, master: str) -> Iterator[None]:
+    """Let Spark's jobs fail in the body once there was no worker for them for a minute.
+
+    Spark itself would wait for ever: a worker that ended is no fault of a job, to it.
+    """
+    if not _counts_workers(master):
+        yield
+        return
+    over, context = Event(), spark.sparkContext
+    tracker = context.statusTracker()
+    watcher = Thread(
+        target=watch,
+        args=(
+            lambda: bool(tracker.getActiveJobsIds()) and not has_executor(spark),
+            context.cancelAllJobs,
+            over.wait,
+        ),
+        name="workers",
+        daemon=True,
+    )
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def watch(
+    is_stuck: Callable[[], bool], cancel: Callable[[], object], wait: Callable[[float], bool]
+) -> None:
+    """Cancel whenever Spark has been stuck for a minute; ends when `wait` says that it is over.
+
+    A Spark that is lost meanwhile is told by whoever works with it.
+    """
+    polls = 0
+    with suppress(PySparkException, Py4JError, OSError):
+        while not wait(_WATCH_SECONDS):
+            polls = polls + 1 if is_stuck() else 0
+            if polls * _WATCH_SECONDS >= _WORKERS_SECONDS_MAX:
+                cancel()
+
+
+def has_executor(spark: SparkSession) -> bool:
+    """Return whether a worker has started something for us; the driver is in that list as well."""
+    running = spark.sparkContext._jsc.sc()  # noqa: SLF001 - Python has no other way to ask
+    return int(running.getExecutorMemoryStatus().size()) > 1
+
+
+def _counts_workers(master: str) -> bool:
+    """Return whether it is a kind of master whose workers are all that there will be."""
+    return master.startswith((STANDALONE_SCHEME, LOCAL_CLUSTER))
 
 
 def _imported(names: Sequence[str]) -> Iterator[tuple[str]]:
@@ -82,12 +142,24 @@ def _refusal(host: str, port: int) -> str:
 
 def _await_executor(spark: SparkSession, master: str) -> None:
     """Wait until a worker has started an executor for us."""
-    running = spark.sparkContext._jsc.sc()  # noqa: SLF001 - Python has no other way to ask
     deadline = time.monotonic() + _WORKERS_SECONDS_MAX
-    while running.getExecutorMemoryStatus().size() < 2:  # noqa: PLR2004 - the driver is one
+    while not _is_given_one(spark, master):
         if time.monotonic() > deadline:
             raise CannotCheck(
                 f"{truncate(master)} has given no worker for {_WORKERS_SECONDS_MAX:.0f} s: start "
                 "one, or give it the cores and the memory that spark.executor.memory asks for"
             )
         time.sleep(_POLL_SECONDS)
+
+
+def _is_given_one(spark: SparkSession, master: str) -> bool:
+    """Ask whether there is an executor. Raises CannotCheck if the master has given us up."""
+    try:
+        return has_executor(spark)
+    except Py4JError as error:  # of a context that is stopped nothing can be asked
+        if spark.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 - as above
+            raise CannotCheck(
+                f"the workers of {truncate(master)} cannot start what works for us, or that "
+                "master is of another version of Spark: look at the logs of both"
+            ) from error
+        raise

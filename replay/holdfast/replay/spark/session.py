@@ -32,7 +32,7 @@ from holdfast.replay.spark.options import (
     WORKER_PYTHON,
     SparkOptions,
 )
-from holdfast.replay.spark.reach import check_answers, check_workers
+from holdfast.replay.spark.reach import check_answers, check_workers, workers_watched
 
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 _CHATTY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
@@ -108,9 +108,11 @@ def opened(options: SparkOptions, *, quick: bool = False) -> Iterator[SparkSessi
     with tempfile.TemporaryDirectory(prefix="holdfast-replay-") as scratch:
         spark = _started(options, Path(scratch), quick=quick)
         try:
+            master = options.master or spark.sparkContext.master or ""  # as spark-submit chose it
             if not options.is_one_jvm:
-                check_workers(spark, options.master)
-            yield spark
+                check_workers(spark, master)
+            with workers_watched(spark, master):
+                yield spark
         finally:
             with suppress(Py4JError, PySparkException, OSError):  # what is gone cannot be stopped
                 spark.stop()
@@ -152,7 +154,7 @@ def _start(options: SparkOptions, scratch: Path, *, quick: bool) -> SparkSession
     given = options.settings
     given.pop(PY_FILES, None)  # they are added once it runs, in one way for all
     if options.is_connect:
-        return _connected(_configured(builder.remote(options.master), _COMMON), given)
+        return _connected(builder, options.master, {**(_QUICK if quick else {}), **given})
     if options.is_submitted:
         return _configured(builder, {**_COMMON, **given}).getOrCreate()
     java = find_java()
@@ -179,9 +181,15 @@ def _variables(settings: Mapping[str, str], java: Path, scratch: Path) -> dict[s
     return variables
 
 
-def _connected(builder: SparkSession.Builder, given: Mapping[str, str]) -> SparkSession:
+def _connected(
+    builder: SparkSession.Builder, address: str, given: Mapping[str, str]
+) -> SparkSession:
     """Connect to a server; set each setting by itself, since a builder only warns of a bad one."""
-    spark = builder.getOrCreate()
+    from holdfast.replay.spark import connect  # noqa: PLC0415 - needs what Spark Connect needs
+
+    connect.check_server(address)
+    spark = _configured(builder.remote(address), _COMMON).getOrCreate()
+    connect.wait_once(spark)
     try:
         for key, value in given.items():
             spark.conf.set(key, value)

@@ -1,13 +1,14 @@
-"""A master or a server that is not there is told at once, before a JVM starts."""
+"""A master, a server or workers that are not there are told, and not waited for without end."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 import pytest
 
 from holdfast.replay.findings import CannotCheck
-from holdfast.replay.spark.reach import check_answers
+from holdfast.replay.spark.reach import check_answers, watch
 
 pytestmark = pytest.mark.slow  # it imports pyspark
 
@@ -35,3 +36,24 @@ def test_one_of_two_masters_is_enough() -> None:
 @pytest.mark.parametrize("master", ["", "local[2]", "local-cluster[2,1,1024]", "yarn"])
 def test_what_has_no_address_is_not_asked(master: str) -> None:
     check_answers(master)
+
+
+def cancelled_at(is_stuck: Callable[[float], bool], until_s: float) -> list[float]:
+    """Watch for so many seconds, by a clock of its own; return when jobs were cancelled."""
+    now, found = [0.0], list[float]()
+
+    def wait(seconds: float) -> bool:
+        now[0] += seconds
+        return now[0] > until_s
+
+    watch(lambda: is_stuck(now[0]), lambda: found.append(now[0]), wait)
+    return found
+
+
+def test_a_job_without_a_worker_for_a_minute_is_cancelled_and_so_is_each_after_it() -> None:
+    """Spark itself would wait for ever."""
+    assert cancelled_at(lambda _: True, 64.0) == [60.0, 62.0, 64.0]
+
+
+def test_a_worker_that_comes_back_within_the_minute_is_no_reason_to_cancel() -> None:
+    assert not cancelled_at(lambda now: now != 58.0, 116.0)

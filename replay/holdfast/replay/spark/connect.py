@@ -1,0 +1,73 @@
+"""A Spark Connect server: whether one answers, and for how long it is waited for if it goes away.
+
+By itself the client tries for more than ten minutes, in each call anew, and what is to be cleaned
+up are calls as well. Imported only with `--remote`: it needs packages that pyspark does not bring.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import grpc
+from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
+
+from holdfast.coordinator.model.text import truncate
+from holdfast.replay.findings import CannotCheck
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ANSWERS_SECONDS_MAX: Final = 15.0
+_TRIES_MAX: Final = 5
+"""Behind waits of 0.05 s, each four times the one before: 17 s in all."""
+
+
+def check_server(address: str) -> None:
+    """Raise CannotCheck if what listens at an address speaks no gRPC."""
+    channel = DefaultChannelBuilder(address).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(_ANSWERS_SECONDS_MAX)
+    except grpc.FutureTimeoutError as error:
+        raise CannotCheck(
+            f"no Spark Connect server answers at {truncate(address)}: is it the port of one?"
+        ) from error
+    finally:
+        channel.close()
+
+
+def wait_once(spark: SparkSession) -> None:
+    """Let a session wait for a server that went away, for a short time, and never again."""
+    spark.client.set_retry_policies([Patience()])
+
+
+class Patience(DefaultPolicy):
+    """Which errors are worth another try, as the client has it, but with one end for all calls."""
+
+    def __init__(self) -> None:
+        """Begin with a server that answers."""
+        super().__init__(max_retries=_TRIES_MAX)
+        self.is_over = False
+
+    def to_state(self) -> RetryPolicyState:
+        """Begin the tries of one call."""
+        return _Tries(self)
+
+
+class _Tries(RetryPolicyState):
+    """The tries of one call."""
+
+    def __init__(self, patience: Patience) -> None:
+        super().__init__(patience)
+        self._patience = patience
+
+    def next_attempt(self, exception: BaseException | None = None) -> int | None:
+        """Return how many ms to wait. Raises CannotCheck if it has been enough."""
+        wait_ms = None if self._patience.is_over else super().next_attempt(exception)
+        if wait_ms is None:
+            self._patience.is_over = True
+            raise CannotCheck(
+                "the Spark Connect server does not answer any more: look why it ended, and start "
+                "the verification again"
+            )
+        return wait_ms

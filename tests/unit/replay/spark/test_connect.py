@@ -1,0 +1,65 @@
+"""What is no Spark Connect server, or was one, is told soon: the client would try for minutes."""
+
+from __future__ import annotations
+
+import socket
+
+import grpc
+import pytest
+from pyspark.sql.connect.client.retries import Retrying
+
+from holdfast.replay.findings import CannotCheck
+from holdfast.replay.spark import connect
+
+pytestmark = pytest.mark.slow  # it imports pyspark
+
+
+class Failed(grpc.RpcError):
+    """An error as a call raises it."""
+
+    def __init__(self, status: grpc.StatusCode) -> None:
+        self.status = status
+
+    def code(self) -> grpc.StatusCode:
+        return self.status
+
+    def trailing_metadata(self) -> tuple[()]:
+        return ()
+
+
+def call(retrying: Retrying, status: grpc.StatusCode) -> None:
+    for attempt in retrying:
+        with attempt:
+            raise Failed(status)
+
+
+def waits_s(patience: connect.Patience, status: grpc.StatusCode, raised: type[Exception]) -> float:
+    """Fail each try of one call; return how long it was waited between tries."""
+    waits: list[float] = []
+    with pytest.raises(raised):
+        call(Retrying(patience, sleep=waits.append), status)
+    return sum(waits)
+
+
+def test_what_listens_but_is_no_server_of_spark_connect_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the port of a standalone master is, which `--remote` was given by mistake."""
+    monkeypatch.setattr(connect, "_ANSWERS_SECONDS_MAX", 0.2)
+
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        address = f"sc://127.0.0.1:{one.getsockname()[1]}"
+        with pytest.raises(CannotCheck, match=f"no Spark Connect server answers at {address}"):
+            connect.check_server(address)
+
+
+def test_a_server_that_went_away_is_waited_for_once_and_for_less_than_half_a_minute() -> None:
+    """What is cleaned up behind the call that found it are calls as well."""
+    patience = connect.Patience()
+
+    assert 10 < waits_s(patience, grpc.StatusCode.UNAVAILABLE, CannotCheck) < 30
+    assert waits_s(patience, grpc.StatusCode.UNAVAILABLE, CannotCheck) == 0
+
+
+def test_what_a_server_answers_is_not_tried_again() -> None:
+    assert waits_s(connect.Patience(), grpc.StatusCode.INVALID_ARGUMENT, Failed) == 0

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import grpc
-from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
 from holdfast.coordinator.model.text import truncate
@@ -18,22 +17,24 @@ from holdfast.replay.findings import CannotCheck
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ANSWERS_SECONDS_MAX: Final = 15.0
+_ANY_SETTING: Final = "spark.sql.session.timeZone"
 _TRIES_MAX: Final = 5
 """Behind waits of 0.05 s, each four times the one before: 17 s in all."""
 
 
 def check_server(address: str) -> None:
-    """Raise CannotCheck if what listens at an address speaks no gRPC."""
-    channel = DefaultChannelBuilder(address).toChannel()
+    """Raise CannotCheck if what listens at an address is no Spark Connect server."""
+    client = SparkConnectClient(address)
+    client.set_retry_policies([Patience()])
     try:
-        grpc.channel_ready_future(channel).result(_ANSWERS_SECONDS_MAX)
-    except grpc.FutureTimeoutError as error:
+        client.get_configs(_ANY_SETTING)
+        client.release_session()
+    except CannotCheck as error:
         raise CannotCheck(
             f"no Spark Connect server answers at {truncate(address)}: is it the port of one?"
         ) from error
     finally:
-        channel.close()
+        client.close()
 
 
 def wait_once(spark: SparkSession) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
+from threading import Thread
 
 import grpc
 import pytest
@@ -41,16 +43,25 @@ def waits_s(patience: connect.Patience, status: grpc.StatusCode, raised: type[Ex
     return sum(waits)
 
 
+def hang_up(server: socket.socket) -> None:
+    """Take each connection, and end it without a word."""
+    with suppress(OSError):
+        while True:
+            server.accept()[0].close()
+
+
 def test_what_listens_but_is_no_server_of_spark_connect_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As the port of a standalone master is, which `--remote` was given by mistake."""
-    monkeypatch.setattr(connect, "_ANSWERS_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(connect, "_TRIES_MAX", 1)
 
     with socket.create_server(("127.0.0.1", 0)) as one:
+        Thread(target=hang_up, args=(one,), daemon=True).start()
         address = f"sc://127.0.0.1:{one.getsockname()[1]}"
         with pytest.raises(CannotCheck, match=f"no Spark Connect server answers at {address}"):
             connect.check_server(address)
+        one.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_server_that_went_away_is_waited_for_once_and_for_less_than_half_a_minute() -> None:

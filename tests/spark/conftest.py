@@ -13,6 +13,7 @@ from holdfast.replay.spark.session import session
 
 HERE = Path(__file__).parent
 LONGEST = (
+    "test_clusters.py",
     "test_checkpoints.py",
     "test_consumer_states.py",
     "test_states.py",

@@ -1,10 +1,11 @@
 """Measures the replay in one warm Spark session: `python -m bench.replay_worker PLAN`.
 
-PLAN is JSON: `logs` (data directories of one node, from small to large), `parts`, each of which is
-done on the first log before it is measured, and `verified` (names for a verification of the first
-log, and for one more from a checkpoint). A program of its own, since the processor time of the
-driver, the JVM and the workers is that of its tree of processes. A line of JSON says what each part
-took on each log. Knows how to measure, and no part (`replay_parts`).
+PLAN is JSON: `logs` (data directories of one node, from small to large), `parts` and `peers` (each
+is done on the first log before it is measured), and `verified` (names for a verification of each
+log, and for one more from a checkpoint). Peers come last: the memory that they need is their own.
+A program of its own, since the processor time of the driver, the JVM and the workers is that of its
+tree of processes. A line of JSON says what each took. Knows how to measure, no part
+(`replay_parts`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -113,12 +114,20 @@ def main() -> None:
     with session(MASTER) as spark:
         spark.range(1).count()
         tell("start-up", 0, meter.seconds(), time.monotonic() - began)
-        for part in plan["parts"]:
-            PARTS[part](spark, logs[0])
-            for log in logs:
-                measured(meter, part, log, partial(PARTS[part], spark, log))
-        if plan["verified"]:
-            verifications(meter, spark, logs[0], *plan["verified"])
+        each_part(meter, spark, logs, plan["parts"])
+        for log in logs if plan["verified"] else ():
+            verifications(meter, spark, log, *plan["verified"])
+        each_part(meter, spark, logs, plan["peers"])
+
+
+def each_part(
+    meter: Meter, spark: SparkSession, logs: Sequence[NodeLog], parts: Sequence[str]
+) -> None:
+    """Do parts on all logs, each once before on the first."""
+    for part in parts:
+        PARTS[part](spark, logs[0])
+        for log in logs:
+            measured(meter, part, log, partial(PARTS[part], spark, log))
 
 
 if __name__ == "__main__":

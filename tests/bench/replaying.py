@@ -15,7 +15,8 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +37,7 @@ RATES: Final[dict[str, Goal | None]] = {
     "report": least(80_000),
 }
 """Events a second by the clock, on two cores, by the part of `replay_worker`."""
+PEERS: Final = ("hashes by DuckDB", "hashes by Polars", "plain loop", "state by DuckDB")
 RATIOS: Final = (
     ("hashes", "hashes by DuckDB", least(0.3)),
     ("fold", "plain loop", least(0.8)),
@@ -75,7 +77,7 @@ def _replay(bench: Bench) -> None:
     told = _run(bench, logs, list(RATES), (WHOLE, NEW))
     _rates(bench, told, small, large)
     _memory(bench, told, large)
-    _only_new(bench, told)
+    _only_new(bench, told, small, large)
     _skew(bench, small, told)
 
 
@@ -91,8 +93,8 @@ def _log(bench: Bench, events: int, options: Sequence[str], nodes: int) -> Path:
     return folder
 
 
-def _checked(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+def _checked(command: Sequence[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip()[-2_000:]
         raise RuntimeError(f"{' '.join(command[2:5])} ended with {done.returncode}: {said}")
@@ -106,13 +108,31 @@ def _run(
     bench.say(f"replay: {', '.join(parts)}, of {', '.join(each.name for each in logs)}")
     plan = {
         "logs": [str(each / "node-1") for each in logs],
-        "parts": list(parts),
+        "parts": [part for part in parts if part not in PEERS],
+        "peers": [part for part in parts if part in PEERS],
         "verified": list(verified),
     }
-    tests = str(Path(__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": tests}
-    said = _checked([sys.executable, "-m", "bench.replay_worker", json.dumps(plan)], environment)
-    return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    command = [sys.executable, "-m", "bench.replay_worker", json.dumps(plan)]
+    told = []
+    for line in _lines(command, {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}):
+        if line.startswith("{"):
+            told.append(each := json.loads(line))
+            bench.say(f"  {each['part']}, {each['events']:,} events: {each['cpu']:.1f} CPU s")
+    return told
+
+
+def _lines(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a program prints, as it does. Raises RuntimeError if it fails."""
+    with (
+        tempfile.TemporaryFile("w+") as complaint,
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=complaint, text=True
+        ) as process,
+    ):
+        yield from process.stdout or ()
+        if process.wait():
+            complaint.seek(0)
+            raise RuntimeError(f"the replay failed: {complaint.read().strip()[-2_000:]}")
 
 
 def _rates(bench: Bench, told: Sequence[dict[str, Any]], small: int, large: int) -> None:
@@ -142,16 +162,20 @@ def slope(told: Sequence[dict[str, Any]], part: str, small: int, large: int, by:
 
 
 def _memory(bench: Bench, told: Sequence[dict[str, Any]], large: int) -> None:
-    peaks = told[-1]["peaks"]
+    peaks = [each for each in told if each["part"] not in PEERS][-1]["peaks"]
     for kind, goal in MEMORY.items():
         what = f"peak of the {kind}, {large:,} events"
         bench.add(Figure("replay", what, peaks.get(kind, 0) / 2**20, "MiB", goal))
 
 
-def _only_new(bench: Bench, told: Sequence[dict[str, Any]]) -> None:
-    whole, new = (next(e for e in told if e["part"] == part) for part in (WHOLE, NEW))
-    bench.add(Figure("replay", WHOLE, whole["cpu"], "CPU s", more=whole))
-    bench.add(Figure("replay", NEW, new["cpu"] / whole["cpu"], "x whole", ONLY_NEW, more=new))
+def _only_new(bench: Bench, told: Sequence[dict[str, Any]], small: int, large: int) -> None:
+    """The ratio of what either kind takes for the records that the larger log has more."""
+    for part in (WHOLE, NEW):
+        seen = [each for each in told if each["part"] == part]
+        cost = (large - small) / slope(told, part, small, large, "cpu")
+        bench.add(Figure("replay", part, cost, "CPU s", more={"seen": seen}))
+    costs = [1 / slope(told, part, small, large, "cpu") for part in (NEW, WHOLE)]
+    bench.add(Figure("replay", f"{NEW} / whole", costs[0] / costs[1], "times", ONLY_NEW))
 
 
 def _skew(bench: Bench, events: int, told: Sequence[dict[str, Any]]) -> None:

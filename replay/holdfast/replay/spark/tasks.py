@@ -79,7 +79,12 @@ def rows_here(tasks: Sequence[Task]) -> list[tuple[object, ...]]:
 def _work(
     tasks: tuple[Task, ...], arrow: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run the tasks with these numbers. Garbage collection would walk live state: it is off."""
+    """Run the tasks with these numbers. Garbage collection would walk live state: it is off.
+
+    Spark collects garbage behind each task: what a worker has imported, which is most of what that
+    would walk, is left out of it.
+    """
+    gc.freeze()
     gc.disable()
     try:
         for batch in batches:

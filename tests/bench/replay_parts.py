@@ -40,7 +40,7 @@ from holdfast.storage.segments.segments import BLOCK_INDEXES
 
 LOW_HALF: Final = 4_294_967_295
 HASHES: Final = (
-    "SELECT idx // ?, count(*), sum(h & 4294967295), sum(h >> 32) FROM "
+    "SELECT idx // $block, count(*), sum(h & $low), sum(h >> 32) FROM "
     "(SELECT idx, hash(idx, ordinal, payload) AS h FROM log) GROUP BY 1"
 )
 
@@ -110,7 +110,7 @@ def duckdb_hashes(_: SparkSession, log: NodeLog) -> None:
     files = [path for segment in log.segments for path in segment.files]
     with duckdb.connect(config={"threads": 2}) as base:
         base.read_parquet(files).create_view("log")
-        base.execute(HASHES, [BLOCK_INDEXES]).fetchall()
+        base.execute(HASHES, {"block": BLOCK_INDEXES, "low": LOW_HALF}).fetchall()
 
 
 def polars_hashes(_: SparkSession, log: NodeLog) -> None:

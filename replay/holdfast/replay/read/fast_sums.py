@@ -14,30 +14,36 @@ import pyarrow.parquet as pq
 from holdfast.replay.read.log_rows import ResultRow
 from holdfast.replay.read.node_logs import NodeLog
 from holdfast.replay.read.record_sums import BlockSum, RecordSums, fast_hashes
-from holdfast.replay.read.urls import local_file
+from holdfast.replay.read.urls import is_url, local_file
 
 SUMS: Final = "sums"
 _COLUMNS: Final = ("idx", "ordinal", "payload")
 _TASK_RECORDS: Final = 500_000
 """How many records one task takes of segments that have fewer."""
+_TASK_FILES: Final = 1_600
+"""How many files, which cost more than few records do."""
+_TASK_FETCHES: Final = 256
+"""How many that are behind a URL."""
 
 
 class Files(NamedTuple):
-    """The files of a segment: a worker needs no more of it, and is told of all that others read."""
+    """The files of a segment, and no more of it: each worker gets those of all tasks by pickle."""
 
     key: str
     addresses: tuple[str, ...]
 
 
 def shares(log: NodeLog) -> Iterator[tuple[Files, ...]]:
-    """Share a log's segments out among tasks, so that each has enough to do."""
-    share, records = list[Files](), 0
+    """Share a log's segments out among tasks, so that each has enough to do, and not too much."""
+    share, records, files = list[Files](), 0, 0
     for segment in log.segments:
         share.append(Files(segment.key, tuple(segment.files)))
         records += segment.manifest.count
-        if records >= _TASK_RECORDS:
+        files += len(segment.files)
+        files_max = _TASK_FETCHES if is_url(segment.files[0]) else _TASK_FILES
+        if records >= _TASK_RECORDS or files >= files_max:
             yield tuple(share)
-            share, records = [], 0
+            share, records, files = [], 0, 0
     if share:
         yield tuple(share)
 

@@ -35,11 +35,15 @@ def test_s22_each_record_is_counted_as_often_as_it_is_stored(log: NodeLog) -> No
     assert len(told) == len(log.segments) == 4
 
 
-@pytest.mark.parametrize(("records", "tasks"), [(1, 4), (20, 2), (1_000, 1)])
+@pytest.mark.parametrize(
+    ("records", "files", "tasks"),
+    [(1, 1_000, 4), (20, 1_000, 2), (1_000, 1_000, 1), (1_000, 1, 4)],
+)
 def test_small_segments_share_a_task_and_each_is_in_one(
-    records: int, tasks: int, log: NodeLog, monkeypatch: pytest.MonkeyPatch
+    records: int, files: int, tasks: int, log: NodeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_sums, "_TASK_RECORDS", records)
+    monkeypatch.setattr(fast_sums, "_TASK_FILES", files)
 
     found = list(shares(log))
 

@@ -45,7 +45,7 @@ def on_spark(command: Callable[..., None]) -> Callable[..., None]:
     )
     @click.option("--remote", metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")
     @click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark's; repeatable.")
-    @click.option("--memory", metavar="SIZE", help="Heap of the JVM started here; default: 2g.")
+    @click.option("--memory", metavar="SIZE", help="Heap of the JVM started here; default: 1200m.")
     @functools.wraps(command)
     def run(
         master: str | None,

@@ -14,7 +14,8 @@ from typing import Final
 from holdfast.replay.findings import WrongUse
 
 LOCAL: Final = "local[*]"
-MEMORY: Final = "2g"
+MEMORY: Final = "1200m"
+"""With it the JVM stays below 2 GiB, also where it computes the state of ten million events."""
 CONNECT_SCHEME: Final = "sc://"
 STANDALONE_SCHEME: Final = "spark://"
 LOCAL_CLUSTER: Final = "local-cluster"

@@ -139,7 +139,8 @@ def verify(  # noqa: PLR0913 - all but the first by name, and none is needed
             return ended(Report((nothing_sealed(logs),), notes=(EXPORT,)))
         run = None
         if checkpoint is not None:
-            run = CheckpointRun(held.enter_context(opened_folder(checkpoint)), logs, full=full)
+            folder = held.enter_context(opened_folder(checkpoint.absolute()))
+            run = CheckpointRun(folder, logs, full=full)
             logs = run.logs
             if run.is_all and not (expected_digest or witness or told.anchors or told.findings):
                 return ended(replace(run.unchanged(), notes=(*run.notes, *told.notes)))

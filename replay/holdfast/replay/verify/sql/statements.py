@@ -65,6 +65,8 @@ def _hold(selected: DataFrame, views: Mapping[str, DataFrame]) -> None:
     There a statement comes back as a message that names computed tables by their ids, and a server
     drops a computed table as soon as the client has no object for it.
     """
-    plan = getattr(selected, "_plan", None)  # rows that are derived from these have it, too
+    # Rows that are derived from these have the plan, too. Asked as an attribute, one that is not
+    # there is looked for among the columns, and for that the JVM resolves them all.
+    plan = vars(selected).get("_plan")
     if plan is not None:
         plan.selected_from = views

@@ -13,6 +13,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.findings import CannotCheck
+from holdfast.replay.spark.options import without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,8 +31,9 @@ def check_server(address: str) -> None:
         client.get_configs(_ANY_SETTING)
         client.release_session()
     except CannotCheck as error:
+        shown = truncate(without_secrets(address))
         raise CannotCheck(
-            f"no Spark Connect server answers at {truncate(address)}: is it the port of one?"
+            f"no Spark Connect server answers at {shown}: is it the port of one?"
         ) from error
     finally:
         client.close()

@@ -75,9 +75,11 @@ class SparkOptions:
         if master and remote:
             raise WrongUse("--master and --remote both say where Spark runs. Give one of them")
         if remote is not None and not remote.startswith(CONNECT_SCHEME):
-            raise WrongUse(f"--remote {remote!r} is no address of Spark Connect: sc://HOST:PORT")
+            shown = without_secrets(remote)
+            raise WrongUse(f"--remote {shown!r} is no address of Spark Connect: sc://HOST:PORT")
         if master is not None and master.startswith(CONNECT_SCHEME):
-            raise WrongUse(f"--master {master!r} is an address of Spark Connect: say --remote")
+            shown = without_secrets(master)
+            raise WrongUse(f"--master {shown!r} is an address of Spark Connect: say --remote")
         return cls(master or remote or "", tuple(map(_setting, conf)), memory or "")
 
     @property
@@ -115,6 +117,11 @@ class SparkOptions:
             raise WrongUse("spark-submit has started the JVM: give it --driver-memory instead")
 
 
+def without_secrets(address: str) -> str:
+    """Return a master or address for people: Spark Connect's carries a token behind the place."""
+    return re.split("/?;", address, maxsplit=1)[0]
+
+
 def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
@@ -132,14 +139,15 @@ def _check_key(key: str) -> None:
 def _check_master(master: str) -> None:
     if not _MASTER.fullmatch(master):
         raise WrongUse(
-            f"--master {master!r} is no Spark master: write local[N], local-cluster[N,CORES,MIB], "
-            "spark://HOST:PORT, yarn or k8s://ADDRESS"
+            f"--master {without_secrets(master)!r} is no Spark master: write local[N], "
+            "local-cluster[N,CORES,MIB], spark://HOST:PORT, yarn or k8s://ADDRESS"
         )
 
 
 def _check_address(address: str) -> None:
     if not re.fullmatch(r"sc://[^/:;\s]+(:\d{1,5})?(/(;\S*)?)?", address):
-        raise WrongUse(f"--remote {address!r} is no address of Spark Connect: write sc://HOST:PORT")
+        shown = without_secrets(address)
+        raise WrongUse(f"--remote {shown!r} is no address of Spark Connect: write sc://HOST:PORT")
 
 
 def _check_memory(memory: str) -> None:

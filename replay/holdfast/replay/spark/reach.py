@@ -22,7 +22,12 @@ from pyspark.sql import SparkSession
 
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.findings import CannotCheck
-from holdfast.replay.spark.options import CONNECT_SCHEME, LOCAL_CLUSTER, STANDALONE_SCHEME
+from holdfast.replay.spark.options import (
+    CONNECT_SCHEME,
+    LOCAL_CLUSTER,
+    STANDALONE_SCHEME,
+    without_secrets,
+)
 from holdfast.replay.spark.tasks import run_tasks
 
 _CONNECT_SECONDS_MAX: Final = 5.0
@@ -40,8 +45,9 @@ def check_answers(master: str) -> None:
     places = _addresses(master)
     refused = [f"{host}:{port}: {said}" for host, port in places if (said := _refusal(host, port))]
     if places and len(refused) == len(places):
+        shown = truncate(without_secrets(master))
         raise CannotCheck(
-            f"Spark is not reached at {truncate(master)} ({', '.join(refused)}): start it, or "
+            f"Spark is not reached at {shown} ({', '.join(refused)}): start it, or "
             "give the address that it tells when it starts"
         )
 

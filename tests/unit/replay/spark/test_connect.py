@@ -59,8 +59,8 @@ def test_what_listens_but_is_no_server_of_spark_connect_is_told(
     with socket.create_server(("127.0.0.1", 0)) as one:
         Thread(target=hang_up, args=(one,), daemon=True).start()
         address = f"sc://127.0.0.1:{one.getsockname()[1]}"
-        with pytest.raises(CannotCheck, match=f"no Spark Connect server answers at {address}"):
-            connect.check_server(address)
+        with pytest.raises(CannotCheck, match=f"no Spark Connect server answers at {address}:"):
+            connect.check_server(f"{address}/;user_id=x")
         one.shutdown(socket.SHUT_RDWR)
 
 

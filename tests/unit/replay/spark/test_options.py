@@ -43,6 +43,26 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(
 
 
 @pytest.mark.parametrize(
+    ("master", "remote"),
+    [
+        ("sc://h/;token=SECRET", None),
+        ("spark:/h/;token=SECRET", None),
+        (None, "https://h:1/;token=SECRET"),
+        (None, "sc://h:123456/;token=SECRET"),
+        (None, "sc://h:1;token=SECRET"),
+    ],
+)
+def test_an_address_that_is_refused_is_shown_without_its_token(
+    master: str | None, remote: str | None
+) -> None:
+    """Messages get into logs of jobs."""
+    with pytest.raises(WrongUse, match="/h") as caught:
+        SparkOptions.given(master, remote, (), None)
+
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("master", "here"),
     [
         (None, True),

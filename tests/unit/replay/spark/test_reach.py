@@ -27,6 +27,14 @@ def test_nobody_listens_which_is_told_with_the_address(form: str) -> None:
         check_answers(form.format(port))
 
 
+def test_an_address_of_spark_connect_is_shown_without_its_token() -> None:
+    """Messages get into logs of jobs."""
+    with pytest.raises(CannotCheck, match="reached at sc:") as caught:
+        check_answers(f"sc://127.0.0.1:{closed_port()}/;token=SECRET")
+
+    assert "SECRET" not in str(caught.value)
+
+
 def test_one_of_two_masters_is_enough() -> None:
     """With a standby, the other one may be down."""
     with socket.create_server(("127.0.0.1", 0)) as one:

@@ -6,6 +6,8 @@ up are calls as well. Imported only with `--remote`: it needs packages that pysp
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.connect.client import SparkConnectClient
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 _ANY_SETTING: Final = "spark.sql.session.timeZone"
 _TRIES_MAX: Final = 5
 """Behind waits of 0.05 s, each four times the one before: 17 s in all."""
+_APART_SECONDS_MIN: Final = 60.0
+"""A failure so long behind the last one is another one: a call may last for hours, and sound
+networks end streams that are idle."""
 
 
 def check_server(address: str) -> None:
@@ -47,9 +52,10 @@ def wait_once(spark: SparkSession) -> None:
 class Patience(DefaultPolicy):
     """Which errors are worth another try, as the client has it, but with one end for all calls."""
 
-    def __init__(self) -> None:
-        """Begin with a server that answers."""
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin with a server that answers. `clock`: seconds since any time."""
         super().__init__(max_retries=_TRIES_MAX)
+        self.clock = clock
         self.is_over = False
 
     def to_state(self) -> RetryPolicyState:
@@ -58,19 +64,25 @@ class Patience(DefaultPolicy):
 
 
 class _Tries(RetryPolicyState):
-    """The tries of one call."""
+    """The tries of one call, counted anew with each failure that is far from the one before."""
 
     def __init__(self, patience: Patience) -> None:
         super().__init__(patience)
         self._patience = patience
+        self._counted = RetryPolicyState(patience)
+        self._tried_at = patience.clock()
 
     def next_attempt(self, exception: BaseException | None = None) -> int | None:
         """Return how many ms to wait. Raises CannotCheck if it has been enough."""
-        wait_ms = None if self._patience.is_over else super().next_attempt(exception)
+        now = self._patience.clock()
+        if now - self._tried_at > _APART_SECONDS_MIN:
+            self._counted = RetryPolicyState(self._patience)
+        wait_ms = None if self._patience.is_over else self._counted.next_attempt(exception)
         if wait_ms is None:
             self._patience.is_over = True
             raise CannotCheck(
                 "the Spark Connect server does not answer any more: look why it ended, and start "
                 "the verification again"
             )
+        self._tried_at = now + wait_ms / 1000
         return wait_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from threading import Thread
 
@@ -70,6 +71,29 @@ def test_a_server_that_went_away_is_waited_for_once_and_for_less_than_half_a_min
 
     assert 10 < waits_s(patience, grpc.StatusCode.UNAVAILABLE, CannotCheck) < 30
     assert waits_s(patience, grpc.StatusCode.UNAVAILABLE, CannotCheck) == 0
+
+
+def failed_at(times: Sequence[float]) -> list[int]:
+    """Fail the tries of one call at these seconds; return how many ms were waited after each."""
+    now = [0.0]
+    tries, waits = connect.Patience(lambda: now[0]).to_state(), list[int]()
+    for now[0] in times:
+        waits.append(tries.next_attempt(Failed(grpc.StatusCode.UNAVAILABLE)) or 0)
+    return waits
+
+
+def test_failures_of_one_call_that_are_far_apart_are_no_end_of_the_server() -> None:
+    """A call lasts for hours, and what is between may end an idle stream every ten minutes."""
+    assert failed_at([600.0 * nth for nth in range(1, 13)]) == [50] * 12
+
+
+def test_a_second_outage_is_waited_for_as_long_as_the_first() -> None:
+    """Each wait is four times the one before, from 50 ms on."""
+    first = [0.0, 0.1, 0.4]
+
+    waits = failed_at([*first, *(120.0 + each for each in first)])
+
+    assert waits == [50, 200, 800] * 2
 
 
 def test_what_a_server_answers_is_not_tried_again() -> None:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from grpc import StatusCode
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
@@ -35,13 +37,20 @@ def check_server(address: str) -> None:
     try:
         client.get_configs(_ANY_SETTING)
         client.release_session()
-    except CannotCheck as error:
+    except (CannotCheck, SparkConnectGrpcException) as error:
+        if not _is_of_another(error):
+            raise
         shown = truncate(without_secrets(address))
         raise CannotCheck(
             f"no Spark Connect server answers at {shown}: is it the port of one?"
         ) from error
     finally:
         client.close()
+
+
+def _is_of_another(error: CannotCheck | SparkConnectGrpcException) -> bool:
+    """Return whether it tells of what is no such server, also if it is another one of gRPC."""
+    return isinstance(error, CannotCheck) or error.getGrpcStatusCode() == StatusCode.UNIMPLEMENTED
 
 
 def wait_once(spark: SparkSession) -> None:

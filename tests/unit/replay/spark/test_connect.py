@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Thread
 
@@ -71,6 +72,18 @@ def test_a_server_that_went_away_is_waited_for_once_and_for_less_than_half_a_min
 
     assert 10 < waits_s(patience, grpc.StatusCode.UNAVAILABLE, CannotCheck) < 30
     assert waits_s(patience, grpc.StatusCode.UNAVAILABLE, CannotCheck) == 0
+
+
+def test_another_server_of_grpc_is_no_server_of_spark_connect() -> None:
+    """As a node of Holdfast's is: it answers, but that it has no such call."""
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with pytest.raises(CannotCheck, match=f"no Spark Connect server answers at .*:{port}:"):
+            connect.check_server(f"sc://127.0.0.1:{port}")
+    finally:
+        server.stop(None)
 
 
 def failed_at(times: Sequence[float]) -> list[int]:

@@ -86,7 +86,10 @@ STACK = """Exception in thread "main" org.apache.spark.SparkException: Cores mus
         (NO_MODULE, "no module 'holdfast': give them what they need"),
         (OTHER_PYTHON, "run Python 3.9 and this is 3.11"),
         ("All masters are unresponsive! Giving up.", "master does not take us"),
-        ("Job 3 cancelled as part of cancellation of all jobs", "all workers of Spark's are gone"),
+        (
+            "Job 3 cancelled as part of cancellation of all jobs",
+            "no worker of Spark's had room for us for a minute",
+        ),
     ],
 )
 def test_what_a_cluster_lacks_is_one_sentence(text: str, said: str) -> None:

@@ -127,7 +127,7 @@ def _reason(line: str) -> str:
 def _of_a_cluster(text: str) -> str:
     """Say what a master or workers lack; "" if they lack nothing."""
     if _CANCELLED in text:
-        return "all workers of Spark's are gone, and none came for a minute: look why; verify again"
+        return "no worker of Spark's had room for us for a minute: look why, and start again"
     if any(word in text for word in _NO_MASTER):
         return "Spark's master does not take us: is that address a master of this version of Spark?"
     if found := _NO_MODULE.search(text):

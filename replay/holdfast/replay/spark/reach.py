@@ -35,6 +35,7 @@ _WORKERS_SECONDS_MAX: Final = 60.0
 _POLL_SECONDS: Final = 0.2
 _WATCH_SECONDS: Final = 2.0
 _CONNECT_PORT: Final = 15002
+_DYNAMIC: Final = "spark.dynamicAllocation.enabled"
 
 NEEDED: Final = ("holdfast.replay.verify.fold_job", "holdfast.replay.analyse.queries")
 """Modules that import all that tasks of workers need: names, since Spark's room knows none."""
@@ -57,7 +58,7 @@ def check_workers(spark: SparkSession, master: str) -> None:
 
     What a worker lacks is raised by Spark, and told by `failures`.
     """
-    if _counts_workers(master):
+    if _keeps_workers(spark, master):
         _await_executor(spark, master)
     schema = pa.schema([("name", pa.string())])
     run_tasks(spark, [partial(_imported, NEEDED)], "name string", schema).collect()
@@ -69,7 +70,7 @@ def workers_watched(spark: SparkSession, master: str) -> Iterator[None]:
 
     Spark itself would wait for ever: a worker that ended is no fault of a job, to it.
     """
-    if not _counts_workers(master):
+    if not _keeps_workers(spark, master):
         yield
         return
     over, context = Event(), spark.sparkContext
@@ -105,6 +106,7 @@ def watch(
             polls = polls + 1 if is_stuck() else 0
             if polls * _WATCH_SECONDS >= _WORKERS_SECONDS_MAX:
                 cancel()
+                polls = 0
 
 
 def has_executor(spark: SparkSession) -> bool:
@@ -113,9 +115,14 @@ def has_executor(spark: SparkSession) -> bool:
     return int(running.getExecutorMemoryStatus().size()) > 1
 
 
-def _counts_workers(master: str) -> bool:
-    """Return whether it is a kind of master whose workers are all that there will be."""
-    return master.startswith((STANDALONE_SCHEME, LOCAL_CLUSTER))
+def _keeps_workers(spark: SparkSession, master: str) -> bool:
+    """Return whether workers are given to us as we begin, and stay also while we have no work.
+
+    With dynamic allocation they are asked for when a job waits, and may come when others end.
+    """
+    if not master.startswith((STANDALONE_SCHEME, LOCAL_CLUSTER)):
+        return False
+    return (spark.sparkContext.getConf().get(_DYNAMIC) or "").lower() != "true"
 
 
 def _imported(names: Sequence[str]) -> Iterator[tuple[str]]:

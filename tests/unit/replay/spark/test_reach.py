@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from holdfast.replay.findings import CannotCheck
-from holdfast.replay.spark.reach import check_answers, watch
+from holdfast.replay.spark.reach import check_answers, watch, workers_watched
 
 pytestmark = pytest.mark.slow  # it imports pyspark
 
@@ -58,9 +61,19 @@ def cancelled_at(is_stuck: Callable[[float], bool], until_s: float) -> list[floa
     return found
 
 
-def test_a_job_without_a_worker_for_a_minute_is_cancelled_and_so_is_each_after_it() -> None:
-    """Spark itself would wait for ever."""
-    assert cancelled_at(lambda _: True, 64.0) == [60.0, 62.0, 64.0]
+def test_a_job_without_a_worker_for_a_minute_is_cancelled_and_so_is_one_after_it() -> None:
+    """Spark itself would wait for ever; the next job has a minute of its own."""
+    assert cancelled_at(lambda _: True, 120.0) == [60.0, 120.0]
+
+
+def test_where_workers_come_and_go_with_the_work_nobody_watches_them() -> None:
+    """A sound cluster may give a job its first one later than in a minute."""
+    conf = {"spark.dynamicAllocation.enabled": "true"}
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf))
+    before = threading.active_count()
+
+    with workers_watched(spark, "spark://h:7077"):
+        assert threading.active_count() == before
 
 
 def test_a_worker_that_comes_back_within_the_minute_is_no_reason_to_cancel() -> None:

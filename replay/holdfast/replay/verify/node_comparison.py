@@ -119,7 +119,9 @@ class NodeComparison:
         self._logs = [log for log in checked.logs if log.segments]
         self._all = [told.get(log.node, log) for log in self._all]
         taken = time.monotonic() - began
-        flaws += [*foreign_copies(self._logs), *check_boundaries(self._logs)]
+        strange, joined = check_boundaries(self._logs)
+        flaws += [*foreign_copies(self._logs), *strange]
+        self.notes += joined
         covered = f"{checked.number} files, {checked.different} of them different"
         self.add(FORMS, covered, checked.findings, taken)
         if self._logs:

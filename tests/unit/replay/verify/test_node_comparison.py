@@ -14,7 +14,18 @@ from holdfast.replay.read.node_logs import NodeLog, node_logs
 from holdfast.replay.read.url_path import Folder, archive_path
 from holdfast.replay.verify.hashes import Comparable, Sum
 from holdfast.replay.verify.node_comparison import NOTHING_READABLE, NodeComparison
-from spark.archive_damage import LOG, copied, data, segment, sound_nodes
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import segments_in
+from spark.archive_damage import (
+    AT,
+    CUT_AT,
+    LOG,
+    VICTIM,
+    copied,
+    data,
+    segment,
+    sound_nodes,
+)
 from spark.damage_kinds import KINDS, Expected, Kind, changed
 from spark.event_logs import write_node
 from unit.replay.verify.plain_reader import PlainReader
@@ -83,6 +94,37 @@ def test_of_three_sound_archives_nothing_is_said(nodes: list[Path]) -> None:
 
     assert found == []
     assert chosen is not None
+
+
+def rejoined(node: Path) -> None:
+    """Have a node's first two segments in one, as earlier builds could seal them."""
+    for folder in segments_in(node / "segments")[:2]:
+        shutil.rmtree(folder)
+    write_segment(node / "segments", LOG.rows[: CUT_AT[1]], "c", node.name)
+
+
+def test_s22_segments_that_an_earlier_build_joined_are_a_note(nodes: list[Path]) -> None:
+    """Nothing is lost, and the log is sound for ever as it is."""
+    rejoined(nodes[2])
+    comparison = NodeComparison(PlainReader(), node_logs(nodes))
+
+    assert comparison.run() is not None
+    assert comparison.findings == []
+    assert [note for note in comparison.notes if "of node n3, 1 segment reaches" in note]
+
+
+def test_s22_records_of_a_joined_segment_are_compared_with_others(nodes: list[Path]) -> None:
+    """One that says something else than on most nodes is still found, by its position."""
+    rejoined(nodes[2])
+    changed_row = LOG.rows[VICTIM]._replace(content=LOG.rows[VICTIM + 1].content)
+    rows = [*LOG.rows[:VICTIM], changed_row, *LOG.rows[VICTIM + 1 : CUT_AT[1]]]
+    shutil.rmtree(segment(nodes[2], 0))
+    write_segment(nodes[2] / "segments", rows, "c", "n3")
+
+    found, _ = compared(nodes)
+
+    assert ("changed", AT) in {(each.kind, each.position) for each in found}
+    assert blamed(found) == {"n3"}
 
 
 class Counting(PlainReader):

@@ -216,12 +216,15 @@ LATE = PySparkException("o: java.net.SocketTimeoutException\nPython worker faile
 
 @dataclass
 class Query:
-    """Ends at once, well or not."""
+    """Ends at once, well or not, after some batches."""
 
     error: Exception | None
+    batches: int = 0
+    ended: bool = False
     stopped: bool = False
 
     def awaitTermination(self) -> None:  # noqa: N802 - Spark's name
+        self.ended = True
         if self.error:
             raise self.error
 
@@ -229,16 +232,20 @@ class Query:
         self.stopped = True
 
 
-def ran(*errors: Exception | None) -> list[Query]:
+def ran(*ends: Exception | Query | None) -> list[Query]:
     """The queries that were started, of some that would end so, one after the other."""
-    started, ends = list[Query](), iter(errors)
+    started = list[Query]()
+    would = iter(each if isinstance(each, Query) else Query(each) for each in ends)
 
     def start() -> Any:  # noqa: ANN401 - Spark's query has much more
-        started.append(Query(next(ends)))
+        started.append(next(would))
         return started[-1]
 
+    def batches() -> int:
+        return sum(each.batches for each in started if each.ended)
+
     with suppress(PySparkException):
-        run(start)
+        run(start, batches)
     return started
 
 
@@ -247,3 +254,11 @@ def test_a_stream_is_started_again_if_the_process_that_plans_it_came_late() -> N
     assert [each.stopped for each in ran(LATE, LATE, None)] == [True] * 3
     assert len(ran(*[LATE] * 9)) == STARTS_MAX
     assert len(ran(PySparkException("Python worker exited unexpectedly"), None)) == 1
+
+
+def test_starts_are_counted_anew_after_each_batch() -> None:
+    """A stream of many days does not end of how often the process came late in all of them."""
+    worked = Query(LATE, batches=1)
+
+    assert ran(LATE, worked, *[LATE] * (STARTS_MAX - 2), None)[-1].error is None
+    assert len(ran(LATE, Query(LATE, batches=1), *[LATE] * 9)) == 1 + STARTS_MAX

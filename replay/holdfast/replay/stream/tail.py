@@ -42,7 +42,7 @@ BATCH_ROWS_MAX: Final = 500_000
 EVERY_S: Final = 10.0
 """Seconds between two looks for what is new."""
 STARTS_MAX: Final = 5
-"""How often a stream is started, if the process that plans it comes late each time."""
+"""How often a stream is started, from one batch to the next, while its planner comes late."""
 _CHAIN: Final = "chain"
 """The head of the chain over all records, beside what alerts need to know."""
 _SILENT: Final = pa.array(
@@ -136,28 +136,39 @@ def follow(
     Raises ValueError with a sentence if the log cannot be followed any further, WrongUse for an
     `out` that holds something else, Unreached if no node serves the log.
     """
-    output = Output(out)
+    output, done = Output(out), 0
+
+    def hear(batch: Batch) -> None:
+        nonlocal done
+        done += 1
+        told(batch)
+
     with output.held():
-        doing = Following(followed, output, limits, told)
+        doing = Following(followed, output, limits, hear)
         doing.claim()  # before Spark notes how far the log of another cluster goes
         frame = _stream(spark, followed, rows_max)
         writer = frame.writeStream.foreachBatch(doing.take)
         trigger: dict[str, Any] = {"processingTime": f"{round(every_s * 1000)} milliseconds"}
         writer = writer.trigger(availableNow=True) if once else writer.trigger(**trigger)
-        run(writer.option("checkpointLocation", str(output.checkpoint.resolve())).start)
+        writer = writer.option("checkpointLocation", str(output.checkpoint.resolve()))
+        run(writer.start, lambda: done)
 
 
-def run(start: Callable[[], StreamingQuery]) -> None:
+def run(start: Callable[[], StreamingQuery], batches: Callable[[], int]) -> None:
     """Run a stream to its end, and anew if the process that plans it came late.
 
     Spark waits ten seconds for that one alone; a machine that has much to do may need longer.
+    `batches`: how many are done so far. After each, the starts are counted anew, so that a stream
+    of many days does not end of what happened on its first one.
     """
-    for left in reversed(range(STARTS_MAX)):
-        query = start()
+    late = 0
+    while True:
+        before, query = batches(), start()
         try:
             query.awaitTermination()
         except PySparkException as error:
-            if not (left and came_late(error)):
+            late = late + 1 if batches() == before else 1
+            if late == STARTS_MAX or not came_late(error):
                 raise said_in(str(error)) or error from error
         else:
             return

@@ -76,9 +76,10 @@ class Anchors:
         self._digest = Digest()
 
     def entry_is_there(self) -> None:
-        """Write an anchor if one is due: of an entry that has several places, the next tell too."""
+        """Write an anchor if one is due, and one alone for an entry that has several places."""
         if self._file is None or not self._due or self._leader.count < self._due[0]:
             return
-        self._due.popleft()
+        while self._due and self._due[0] <= self._leader.count:
+            self._due.popleft()
         told = Told.by(self._leader, self._digest.advance(self._leader.state))
         self._file.write(json.dumps(told.anchor()) + "\n")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from io import StringIO
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.state import State
+from holdfast.replay.generate.anchors import Anchors
 from holdfast.replay.generate.plan import Plan
 from holdfast.replay.generate.write import ANCHORS, write_history
 from holdfast.replay.read.anchor_files import Anchor, read_anchors
@@ -19,6 +23,8 @@ from unit.replay.generate.logs import files_of, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from holdfast.replay.generate.leader import Leader
 
 PLAN = Plan(2_000, groups=12, seed=3, nodes=1, segment_events=1_000, witness=False, anchors=9)
 
@@ -58,8 +64,24 @@ def test_they_change_nothing_in_the_history(made: Path, tmp_path: Path) -> None:
 
 
 def test_a_history_with_fewer_entries_has_an_anchor_for_each(tmp_path: Path) -> None:
+    """If each record is chosen: each entry behind those that found the cluster tells once."""
     folder = write_history(replace(PLAN, events=60, anchors=60), tmp_path / "made").folder
+    entries = sorted({row.position.index for row in rows_of(folder / "node-1")})
     told = [anchor.index for anchor in read_anchors([folder / ANCHORS])]
 
-    assert told == sorted(set(told))
-    assert told
+    assert len(entries) // 2 < len(told) < 60
+    assert told == entries[-len(told) :]
+
+
+def test_of_several_chosen_places_in_an_entry_one_is_told() -> None:
+    """The entries behind it are no chosen places: `--anchors` gives so many at most."""
+    file, leader = StringIO(), SimpleNamespace(count=2, state=State(), whole=CHAIN_START)
+    anchors = Anchors(replace(PLAN, events=10, anchors=10), cast("Leader", leader), file)
+
+    anchors.entry_is_there()
+    anchors.entry_is_there()
+    assert [json.loads(line)["records"] for line in file.getvalue().splitlines()] == [2]
+    leader.count = 3
+    anchors.entry_is_there()
+    anchors.entry_is_there()
+    assert [json.loads(line)["records"] for line in file.getvalue().splitlines()] == [2, 3]

@@ -319,7 +319,7 @@ replay.add_command(tail)
     type=int,
     default=0,
     show_default=True,
-    help="Places, chosen at random, at which a node's state is told in anchors.jsonl.",
+    help="At how many places at most, chosen at random, anchors.jsonl tells a node's state.",
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder for it.")
 @as_json

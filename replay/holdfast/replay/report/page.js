@@ -67,11 +67,11 @@ function key(list, t) {
   item("lane", "before the first owner, or after the last");
 }
 
-/** How many owners a text highlights; those that share all their cells have no colour to keep. */
+/** How many of the owners that are drawn a text highlights; who shares all cells is not among them. */
 function highlighted(t, wanted) {
   if (!wanted) return "";
   const found = t.owners.filter((name) => name.includes(wanted)).length;
-  return `${number(found)} of ${many(t.owners.length, "owner")} that had a cell alone`;
+  return `${number(found)} of ${many(t.owners.length, "owner")} drawn here`;
 }
 
 /** On paper all is in light colours, whatever the screen has. */

@@ -34,9 +34,10 @@ function roundStep(least, until) {
 function tick(ms, step, until) {
   const digits = step % 1000 === 0 ? 0 : step % 100 === 0 ? 1 : step % 10 === 0 ? 2 : 3;
   if (until < CLOCK_MS) return `+${(ms / 1000).toFixed(digits)} s`;
-  const seconds = (ms / 1000 % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
-  const minutes = String(Math.floor(ms / 60000) % 60).padStart(2, "0");
-  return `+${Math.floor(ms / 3600000)}:${minutes}:${seconds}`;
+  const unit = 10 ** (3 - digits), whole = Math.round(ms / unit) * unit; // before it is split: no 60th second
+  const seconds = (whole % 60000 / 1000).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
+  const minutes = String(Math.floor(whole / 60000) % 60).padStart(2, "0");
+  return `+${Math.floor(whole / 3600000)}:${minutes}:${seconds}`;
 }
 
 /** A time since the first record, as the axis has it; with milliseconds where columns are fine. */
@@ -283,7 +284,8 @@ class Chart {
     if (row < 0 || row >= t.rows.length || x < this.gutter || ms > this.data.span) return "";
     if (this.exact) return `${rowName(t, row)} · ${instant(ms, t, this.view)} · ${intervalWords(t, row, ms)}`;
     const column = Math.floor(ms / t.width), run = t.rows[row];
-    const when = `${instant(column * t.width, t, this.view)} to ${instant((column + 1) * t.width, t, this.view)}`;
+    const end = Math.min((column + 1) * t.width, this.data.span); // the last column goes on behind the log
+    const when = `${instant(column * t.width, t, this.view)} to ${instant(end, t, this.view)}`;
     for (let at = 0; at < run.length; at += 3) {
       if (run[at] <= column && column < run[at] + run[at + 1]) {
         return `${rowName(t, row)} · ${when} · ${cellWords(t, cellOf(t, run, at))}`;
@@ -318,8 +320,8 @@ function cellWords(t, cell) {
   if (cell.owner >= 0) words.push(`owner ${t.owners[cell.owner]}`);
   else if (cell.owners > 1) words.push(`${number(cell.owners)} owners`);
   if (cell.owned) words.push(`owned for ${duration(cell.owned)}`);
-  if (cell.gap) words.push(`no owner for ${duration(cell.gap)}, ${number(cell.gaps)} gaps begin here`);
-  if (cell.overlap) words.push(`two owners for ${duration(cell.overlap)}, ${number(cell.overlaps)} overlaps begin here`);
+  if (cell.gap) words.push(`no owner for ${duration(cell.gap)}, ${many(cell.gaps, "gap")} begin${cell.gaps === 1 ? "s" : ""} here`);
+  if (cell.overlap) words.push(`two owners for ${duration(cell.overlap)}, ${many(cell.overlaps, "overlap")} begin${cell.overlaps === 1 ? "s" : ""} here`);
   return `${words.join(" · ")} (times over all partitions of the row)`;
 }
 

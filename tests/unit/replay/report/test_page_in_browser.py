@@ -6,6 +6,7 @@ writes what it then finds into the page.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -139,6 +140,42 @@ def test_a_cell_is_told_with_the_times_at_which_it_begins_and_ends(tmp_path: Pat
     times = re.search(r"\+([0-9.]+) s to \+([0-9.]+) s", told)
     assert times is not None, told
     assert round(float(times[2]) - float(times[1]), 3) == 0.04
+
+
+def test_times_are_rounded_before_they_are_split(tmp_path: Path) -> None:
+    """A minute has no sixtieth second, and an hour no sixtieth minute."""
+    times = [(1_139_960, 100), (1_139_940, 100), (3_599_999, 100), (3_599_999, 1), (59_500, 1_000)]
+    script = f"return {json.dumps(times)}.map(([ms, step]) => tick(ms, step, 4000000));"
+
+    assert found(analysis(), tmp_path, script) == [
+        "+0:19:00.0",
+        "+0:18:59.9",
+        "+1:00:00.0",
+        "+0:59:59.999",
+        "+0:01:00",
+    ]
+
+
+def test_a_cell_is_told_in_words_that_fit_its_numbers_and_ends_with_the_log(
+    tmp_path: Path,
+) -> None:
+    """One gap begins, two overlaps begin; the last column of 40 ms is of a log of 100.01 s."""
+    cell = owned("x", 0, 2_501)._replace(gap_ms=1, gaps=1, overlap_ms=2, overlaps=2)
+    whole = replace(
+        analysis(replace(timeline("g", cell, intervals=1), column_ms=40)), last_ms=100_010
+    )
+    script = """
+    const canvas = document.getElementById('chart'), box = canvas.getBoundingClientRect();
+    const width = canvas.clientWidth;
+    canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + width - 0.001,
+      clientY: box.top + 40}));
+    return document.getElementById('told').textContent;"""
+
+    told = found(whole, tmp_path, script)
+
+    assert " to +100.010 s" in told
+    assert "1 gap begins here" in told
+    assert "2 overlaps begin here" in told
 
 
 def test_each_gap_is_at_least_a_pixel_of_the_canvas(tmp_path: Path) -> None:

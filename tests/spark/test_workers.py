@@ -56,7 +56,7 @@ def test_a_worker_imports_nothing_from_the_working_directory(spark: SparkSession
 
 
 def test_garbage_is_not_looked_for_in_what_a_worker_has_imported(spark: SparkSession) -> None:
-    """Spark has a worker collect garbage behind each task, which took 0.1 s of its modules alone."""
+    """Spark has a worker collect garbage behind each task: its modules alone took 0.1 s."""
     (row,) = run_tasks(spark, [_kept_apart], *ROWS).collect()
 
     assert row.pid > len(sys.modules)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from grpc import StatusCode
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
@@ -50,7 +49,7 @@ def check_server(address: str) -> None:
 
 def _is_of_another(error: CannotCheck | SparkConnectGrpcException) -> bool:
     """Return whether it tells of what is no such server, also if it is another one of gRPC."""
-    return isinstance(error, CannotCheck) or error.getGrpcStatusCode() == StatusCode.UNIMPLEMENTED
+    return isinstance(error, CannotCheck) or error.getGrpcStatusCode().name == "UNIMPLEMENTED"
 
 
 def wait_once(spark: SparkSession) -> None:

@@ -3,13 +3,14 @@
 Without a log it makes one up, whose leader tells its state at the places. `--chaos` takes the
 evidence of a run of `./dev chaos --out DIR`, whose nodes told theirs while they were tortured;
 `--node-dir` with `--anchor` any other log. Exit codes: 0 all are equal, 1 something differs, 2 it
-could not be asked for so.
+could not be compared, 130 Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,17 +18,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import duckdb
+
 from agreement.agreeing import compare
 from agreement.places import chosen
 from holdfast.chaos.workload.anchors import ANCHORS as TOLD_IN_CHAOS
 from holdfast.replay.findings import WrongUse
-from holdfast.replay.generate.plan import Plan, PlanRefused
+from holdfast.replay.generate.plan import Plan
 from holdfast.replay.generate.write import ANCHORS, write_history
 from holdfast.replay.read.anchor_files import Anchor, read_anchors, refuse_others
-from holdfast.replay.read.node_logs import TAIL, NodeLog, node_log
+from holdfast.replay.read.node_logs import SEGMENTS, TAIL, NodeLog, node_log
+from holdfast.storage.codec.event_codec import CodecError
 
 GROUP_EVENTS: Final = 50
 """A made-up log has a group for so many events, as a busy cluster has."""
+FLAWS: Final = (
+    *(WrongUse, ValueError, CodecError, OSError),
+    *(duckdb.Error, subprocess.CalledProcessError),
+)
+"""What a log, a disk or a command line may have that leaves nothing to compare."""
 EXPORT: Final = (sys.executable, "-P", "-m", "holdfast.cli", "log", "export")
 
 
@@ -39,11 +48,18 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="holdfast-agree-", dir=asked.work) as work:
             found = list(_of_all(asked, seed, Path(work)))
-    except (WrongUse, PlanRefused, OSError, subprocess.CalledProcessError) as error:
-        print(error, file=sys.stderr)
+    except FLAWS as error:
+        print(f"it could not be compared: {_sentence(error)}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     print(f"{len(found)} DIFFERENCES" if found else "SQL, fold and live state are one")
     return 1 if found else 0
+
+
+def _sentence(error: Exception) -> str:
+    """Return the first line of what an error says; DuckDB's go on with the statement."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def arguments() -> argparse.Namespace:
@@ -58,6 +74,8 @@ def arguments() -> argparse.Namespace:
     other.add_argument("--node-dir", type=Path, metavar="DIR", help="of a node, or its segments")
     parser.add_argument("--anchor", type=Path, action="append", default=[], metavar="FILE")
     given = parser.parse_args()
+    if given.positions < 1:
+        parser.error("--positions must be at least 1: where nothing is compared, nothing is proven")
     if given.anchor and given.node_dir is None:
         parser.error("--anchor belongs to --node-dir; the other logs have anchors of their own")
     return given
@@ -72,8 +90,8 @@ def _of_all(asked: argparse.Namespace, seed: int, work: Path) -> Iterator[str]:
         if not nodes:
             raise WrongUse(f"{asked.chaos} holds no cluster: give the --out of a chaos run")
         for number, node in enumerate(nodes):  # their logs are alike: each at places of its own
-            _export(node)
-            yield from _of_log(asked, seed + number, work, node, [asked.chaos / TOLD_IN_CHAOS])
+            copy = _exported(node, work / node.parent.name)
+            yield from _of_log(asked, seed + number, work, copy, [asked.chaos / TOLD_IN_CHAOS])
     else:
         groups = max(asked.events // GROUP_EVENTS, 1)
         plan = Plan(
@@ -83,10 +101,16 @@ def _of_all(asked: argparse.Namespace, seed: int, work: Path) -> Iterator[str]:
         yield from _of_log(asked, seed, work, made / "node-1", [made / ANCHORS])
 
 
-def _export(node: Path) -> None:
-    """Have the command write what the stopped node had not sealed, unless that is done."""
-    if not (node / TAIL).is_dir():
-        subprocess.run([*EXPORT, "--node-dir", node, "--out", node / TAIL], check=True)
+def _exported(node: Path, copy: Path) -> Path:
+    """Copy a stopped node's segments, and export there what it had not sealed.
+
+    The evidence stays as the run has left it.
+    """
+    copy.mkdir()
+    if (node / SEGMENTS).is_dir():
+        shutil.copytree(node / SEGMENTS, copy / SEGMENTS)
+    subprocess.run([*EXPORT, "--node-dir", node, "--out", copy / TAIL], check=True)
+    return copy
 
 
 def _of_log(

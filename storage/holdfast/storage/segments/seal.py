@@ -20,6 +20,7 @@ from typing import Protocol
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import told_boundary
+from holdfast.storage.segments.checkpoint import checkpoints_in
 from holdfast.storage.segments.segments import Row, read_manifest, segment_name, segments_in
 from holdfast.storage.state.state_store import EventRecord, StateStore
 
@@ -78,9 +79,8 @@ def seal(
     `format_version`: of the manifests, by the level in force. Raises OSError and StorageError; an
     unfinished segment is invisible.
     """
-    # After a crash while sealed records were being dropped, some are in a segment already.
-    ends = (Position(*read_manifest(each).last) for each in segments_in(segments))
-    done = max(ends, default=_BEGINNING)
+    # A crash while sealed records were being dropped has left some in the log.
+    done = sealed_up_to(segments)
     store = StateStore(state, beside_writer=True)
     try:
         return [
@@ -89,6 +89,13 @@ def seal(
         ]
     finally:
         store.close()
+
+
+def sealed_up_to(segments: Path) -> Position:
+    """Return how far a node has sealed: to the end of a segment, or of what was cut off since."""
+    ends = (Position(*read_manifest(each).last) for each in segments_in(segments))
+    cut_off = (place for place, _ in checkpoints_in(segments))
+    return max((*ends, *cut_off), default=_BEGINNING)
 
 
 def _write(

@@ -10,10 +10,13 @@ import pytest
 from holdfast.coordinator.model.events import SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.segments import seal
+from holdfast.storage.segments.checkpoint import checkpoint_name
 from holdfast.storage.state.state_store import EventRecord
 from spark.event_logs import busy_log, committed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from holdfast.storage.segments.segments import Row
 
 NOWHERE: Final = Position(0, 0)
@@ -90,3 +93,11 @@ def test_s22_a_log_that_begins_within_a_segment_gives_the_rest_of_it() -> None:
         rest.between(cut, rest.ends[2]),
         rest.between(rest.ends[2], rest.ends[3]),
     ]
+
+
+def test_s24_what_was_cut_off_is_not_sealed_again(tmp_path: Path) -> None:
+    """S24: after a crash the log may hold records whose segment went; the checkpoint tells."""
+    assert seal.sealed_up_to(tmp_path) == NOWHERE
+    (tmp_path / checkpoint_name(Position(7, 2))).touch()
+
+    assert seal.sealed_up_to(tmp_path) == Position(7, 2)

@@ -168,11 +168,8 @@ class Fetching:
 
     async def fetch(self) -> None:
         """Look once, and fetch missing records from the peers that have them, if it has any."""
-        if not self._peers():
-            self._looked = self._due
-            return
         await self._note_missing()
-        if not self.missing:
+        if not self.missing or not self._peers():
             return
         away = set[str]()
         for offer in await self._all_offers():
@@ -193,7 +190,11 @@ class Fetching:
         self._looked = due
 
     async def _all_offers(self) -> list[_Offer]:
-        """List what each peer has, in order; flawed copies come last, and only if they are due."""
+        """List what each peer has; flawed copies come last, and only if they are due.
+
+        Those that end first come first: a peer of an older version may have several segments of
+        others in one, and taking that over would remove what is sound here.
+        """
         offers: list[_Offer] = []
         for peer in self._peers():
             try:
@@ -201,7 +202,10 @@ class Fetching:
             except _PASSING as error:
                 _tell_passing(peer, error)
         due = [offer for offer in offers if self._flaws.may_try(offer.name)]
-        return sorted(due, key=lambda offer: self._flaws.is_known(offer.name))
+        return sorted(due, key=self._order)
+
+    def _order(self, offer: _Offer) -> tuple[bool, Position]:
+        return self._flaws.is_known(offer.name), Position(*offer.manifest.last)
 
     async def _try(self, offer: _Offer) -> bool:
         """Take the missing records of a segment, if any; return False if its peer is away."""

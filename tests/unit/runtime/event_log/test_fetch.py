@@ -340,6 +340,21 @@ def test_s22_one_offer_closes_every_gap_that_it_covers(node: Node, sealed: Path)
     assert node.indexes() == list(range(1, LAST + 1))
 
 
+def test_s22_a_longer_segment_of_an_older_node_is_not_taken_where_shorter_ones_do(
+    node: Node, sealed: Path
+) -> None:
+    """S22: none is ever joined; an older node's does not take the place of what is sound here."""
+    middle = segments_in(sealed)[1]
+    copytree(middle, node.segments / middle.name)
+    whole = node.segments.parent / "whole"
+    write_segment(whole, LOG[:30], "c", "n0")
+    node.sources = {"n0": SegmentSource(whole), "n2": SegmentSource(sealed)}
+
+    assert node.fetch().missing == ()
+    names = [path.name for path in segments_in(node.segments)]
+    assert names == [path.name for path in segments_in(sealed)]
+
+
 def child_that_ends(
     monkeypatch: pytest.MonkeyPatch, ended: Ended, then: Callable[..., Awaitable[Ended]]
 ) -> None:

@@ -70,11 +70,14 @@ def test_s22_gaps_are_known_once_the_last_look_that_was_due_has_ended(tmp_path: 
     assert known == [None, None, tuple(history.missing()), None]
 
 
-def test_a_node_without_peers_knows_of_no_gap(tmp_path: Path) -> None:
+def test_s22_a_node_without_peers_knows_its_gaps(tmp_path: Path) -> None:
+    """S22: what nobody can give it is missing all the same."""
+    lacking = Lacking()
+
     async def story() -> object:
         place = FetchingPlace(tmp_path / "segments", "c", "n1")
-        fetching = Fetching(place, Lacking(), list, lambda *_: iter(()))
+        fetching = Fetching(place, lacking, list, lambda *_: iter(()))
         await fetching.fetch()
         return fetching.known_gaps
 
-    assert asyncio.run(story()) == ()
+    assert asyncio.run(story()) == tuple(lacking.missing())

@@ -123,12 +123,14 @@ async def seal_and_kill(context: FaultContext) -> int | None:
     """Have the log sealed by two calls at once, and kill a node, which may be sealing (S22)."""
     name, led = await context.someone()
     asked = asyncio.gather(*(_sealed(context) for _ in range(2)))
-    await context.hold(0.0, 1.5)
-    with context.fault("seal-and-kill", name) as moment:
-        await context.target.kill(name)
-        await context.served_again(moment)
-        await context.target.bring_back(name)
-    await asked
+    try:
+        await context.hold(0.0, 1.5)
+        with context.fault("seal-and-kill", name) as moment:
+            await context.target.kill(name)
+            await context.served_again(moment)
+            await context.target.bring_back(name)
+    finally:
+        await asked
     return moment if led else None
 
 

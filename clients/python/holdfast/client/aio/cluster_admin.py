@@ -88,8 +88,10 @@ class ClusterAdmin(ABC):
     async def seal_log(self) -> log_pb2.SealLogResponse:
         """Have all nodes seal what is in the log now; return the boundary (`sealed`).
 
-        `already`: nothing came since the last one. The nodes seal one after another, by themselves:
-        `describe_cluster` of each tells how far it has come (`facts.history.sealed`).
+        `already`: this call has set none, since nothing that counts came after the last one (what
+        tells of boundaries and cuts does not), or another call has set one meanwhile. The nodes
+        seal one after another, by themselves: `describe_cluster` by an `Admin` of its own for each
+        node tells how far that one has come (`facts.history.sealed`).
         """
         return await self._change(log_pb2.SealLogRequest(), log_pb2.SealLogResponse)
 

@@ -162,7 +162,8 @@ class Fetching:
 
     async def _wait(self, seconds: float | None) -> None:
         try:
-            await asyncio.wait_for(self._look.wait(), seconds)
+            async with asyncio.timeout(seconds):  # `wait_for` may swallow the end of the task
+                await self._look.wait()
         except TimeoutError:
             return
 

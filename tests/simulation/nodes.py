@@ -7,6 +7,7 @@ connections (peers.py), gRPC (server_side.py), and what seals segments (sealing.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -272,11 +273,16 @@ class SimNode:
         replica = self.replica = Replica(
             self.name, hosted, machine, snapshots, clocks, linger_parts=linger
         )
-        snapshots.on_reloaded = lambda machine: self.watcher.installed(self, machine)
         applied = lambda: replica.state.applied_index  # noqa: E731 - as short as it can be
         history = History(snapshots.tail, self.disk.state, Path("no-segments"), applied)
         sealing = self.sealing = sealing_of(self, sum(name < self.name for name in self._file))
         replica.subscribe(on_applied=sealing.on_applied)
+
+        def on_reloaded(machine: StateMachine) -> None:
+            self.watcher.installed(self, machine)
+            asyncio.get_running_loop().call_soon(lambda: sealing.start(replica.state.sealed))
+
+        snapshots.on_reloaded = on_reloaded
         replica.start()
         sealing.start(machine.state.sealed)
         hosted.start()

@@ -72,7 +72,11 @@ class Sealing:
         self._ending = Event()
 
     def start(self, sealed: Position) -> None:
-        """Seal up to the last boundary on the log, if a crash left that undone."""
+        """Seal up to the last boundary on the log, if a crash left that undone.
+
+        Called again when a snapshot was installed: it may hold records before that boundary, and
+        the record which tells the boundary is never applied here.
+        """
         if sealed > Position(0, 0):
             self._want(sealed)
 
@@ -97,6 +101,8 @@ class Sealing:
 
     def _want(self, last: Position) -> None:
         self._wanted = max(self._wanted, last)
+        if self._ending.is_set():
+            return
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
 
@@ -109,6 +115,7 @@ class Sealing:
                 await self._seal(done)
             except WriteOvertaken:
                 logger.info("a snapshot was installed while records up to %s were sealed", done)
+                done = Position(0, 0)  # its own records before the boundary are not sealed yet
             except (TimeoutError, StorageError, OSError):
                 logger.exception(
                     "records up to %s could not be sealed; they stay in the event log, and it is "

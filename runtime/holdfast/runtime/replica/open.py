@@ -146,9 +146,13 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
     cutting = _cutting(config, directory, replica, store, calls)
     replica.subscribe(on_applied=cutting.on_applied)
 
+    loop = asyncio.get_running_loop()
+
     def on_installed() -> None:
         fetching.look()
         cutting.look()
+        # Soon: until then the replica's state is still the one before the install.
+        loop.call_soon(lambda: sealing.start(replica.state.sealed))
 
     snapshots.on_installed = on_installed
     backups = BackupSource(

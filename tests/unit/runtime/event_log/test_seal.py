@@ -305,17 +305,22 @@ def test_a_stop_waits_for_no_turn_and_the_next_start_seals(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("plain_child")
-def test_s18_an_install_meanwhile_drops_nothing_of_the_new_state(
+def test_s18_after_an_install_meanwhile_the_new_state_is_sealed_before_it_is_dropped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rows of the old state were sealed; those of the new one wait for the next boundary."""
+    """Rows of the old state were sealed; nothing of the new one goes before it was looked at."""
     other = Node(tmp_path / "other")
     other.evolve(1, 7)
     asyncio.run(other.make_durable())
     node = Node(tmp_path / "node")
 
+    found: list[int] = []
+
     async def make_durable() -> None:
         await node.make_durable()
+        found.append(len(node.store.events((0, 0), 100)))
+        if len(found) > 1:
+            return
         install_from(node.store, chunks_of(other.store, tmp_path / "copy"))
 
     node.sealing._make_durable = make_durable
@@ -328,7 +333,9 @@ def test_s18_an_install_meanwhile_drops_nothing_of_the_new_state(
     with caplog.at_level(logging.INFO):
         asyncio.run(story())
 
-    assert len(node.store.events((0, 0), 100)) == 7
+    assert found == [5, 7], "the second time all of the new state is there"
+    assert node.sealed() == [[1, 2, 3, 4, 5]]
+    assert [each.index for each in node.store.events((0, 0), 100)] == [6, 7]
     assert "a snapshot was installed while" in caplog.text
 
 

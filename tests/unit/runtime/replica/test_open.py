@@ -12,10 +12,12 @@ import pytest
 from harness.poll import WITHIN_S, until_async
 from holdfast.coordinator.model.access import Revocation
 from holdfast.coordinator.model.events import Cause, Part, Proposed, RevocationsChanged
+from holdfast.coordinator.model.ids import Position
 from holdfast.raft.api import EngineStopped, Settings
 from holdfast.raft.membership import Membership
 from holdfast.raft.open import LogConfig, PeerCalls
 from holdfast.runtime.event_log.fetch import Fetching
+from holdfast.runtime.event_log.seal import Sealing
 from holdfast.runtime.replica import open as opening
 from holdfast.runtime.replica.directory import DirectoryConfig, open_directory
 from holdfast.runtime.replica.open import OpenReplica, ReplicaConfig, open_replica
@@ -122,6 +124,28 @@ def test_s25_what_is_missing_is_looked_for_when_the_nodes_change(
         await opened.close()
 
     asyncio.run(story())
+
+
+def test_s22_a_running_node_that_installs_a_snapshot_seals_up_to_the_boundary_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S22: the record of that boundary is in the snapshot, so nobody applies it here."""
+    wanted: list[Position] = []
+    boundary = Position(7, 0)
+
+    async def story() -> None:
+        opened = await opened_alone(tmp_path / "data")
+        replica = opened.replica
+        monkeypatch.setattr(Sealing, "start", lambda _, sealed: wanted.append(sealed))
+        before = replica.state
+        opened.snapshots.on_installed()
+        replica._machine.state = before._replace(sealed=boundary)  # the replica has it only now
+        await asyncio.sleep(0)
+        replica._machine.state = before
+        await opened.close()
+
+    asyncio.run(story())
+    assert wanted == [boundary]
 
 
 def test_a_configured_reserve_counts_when_a_directory_is_created(tmp_path: Path) -> None:

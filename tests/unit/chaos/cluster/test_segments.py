@@ -12,6 +12,7 @@ from holdfast.chaos.cluster.segments import (
     last_boundary,
     late,
     sealed_in,
+    through,
 )
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.segments.segment_writer import write_segment
@@ -72,7 +73,18 @@ def test_other_records_are_a_difference(made: Made) -> None:
 def test_a_segment_that_one_node_lacks_is_a_difference(made: Made) -> None:
     (what,) = differences({"n1": made.own, "n2": made.own[:2]})
 
-    assert what == f"n1 and n2 have sealed differently: {made.own[2]} there, nothing here"
+    assert what == f"n1 and n2 have sealed differently: {made.own[2]} on n1, nothing on n2"
+
+
+def test_what_is_sealed_behind_the_boundary_is_not_compared(made: Made) -> None:
+    """Records go on while logs are read: one node may have sealed them, and another not yet."""
+    boundary = made.first.boundaries[1]
+    merged = made.written("n5", made.first.boundaries[0], made.first.boundaries[2])
+
+    ahead, behind, across = (through(own, boundary) for own in (made.own, made.own[:2], merged))
+
+    assert differences({"n1": ahead, "n2": behind}) == []
+    assert len(differences({"n1": ahead, "n5": across})) == 1
 
 
 def test_a_node_that_has_not_come_to_the_last_boundary_is_late(made: Made) -> None:

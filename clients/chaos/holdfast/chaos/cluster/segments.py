@@ -53,6 +53,11 @@ def last_boundary(records: Iterable[EventRecord]) -> Position:
     return told
 
 
+def through(own: Iterable[Sealed], boundary: Position) -> list[Sealed]:
+    """Return a node's segments that begin up to a boundary: others may have no later one yet."""
+    return [segment for segment in own if segment.first <= boundary]
+
+
 def late(nodes: Mapping[str, Sequence[Sealed]], boundary: Position) -> list[str]:
     """Name the nodes that have not sealed up to a boundary."""
     return [name for name, own in nodes.items() if _end(own) < boundary]
@@ -78,6 +83,6 @@ def _told(name: str, mine: Sealed | None, other_name: str, other: Sealed | None)
     if mine and other and mine[:2] == other[:2]:
         return f"{name} and {other_name} have different records in the segment {mine}"
     return (
-        f"{name} and {other_name} have sealed differently: {mine or 'nothing'} there, "
-        f"{other or 'nothing'} here"
+        f"{name} and {other_name} have sealed differently: {mine or 'nothing'} on {name}, "
+        f"{other or 'nothing'} on {other_name}"
     )

@@ -302,7 +302,8 @@ class Runner:
 
         def all_sealed() -> bool:
             for name in self._target.names:
-                nodes[name] = segments.sealed_in(self._target.data(name) / "segments")
+                own = segments.sealed_in(self._target.data(name) / "segments")
+                nodes[name] = segments.through(own, boundary)
             return not segments.late(nodes, boundary)
 
         try:

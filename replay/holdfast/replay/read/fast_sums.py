@@ -13,17 +13,14 @@ import pyarrow.parquet as pq
 
 from holdfast.replay.read.log_rows import ResultRow
 from holdfast.replay.read.node_logs import NodeLog
-from holdfast.replay.read.record_sums import BlockSum, RecordSums, fast_hashes
-from holdfast.replay.read.urls import is_url, local_file
+from holdfast.replay.read.record_sums import RecordSums, fast_hashes, sum_row
+from holdfast.replay.read.urls import TASK_FETCHES, is_url, local_file
 
-SUMS: Final = "sums"
 _COLUMNS: Final = ("idx", "ordinal", "payload")
 _TASK_RECORDS: Final = 500_000
 """How many records one task takes of segments that have fewer."""
 _TASK_FILES: Final = 1_600
-"""How many files, which cost more than few records do."""
-_TASK_FETCHES: Final = 256
-"""How many that are behind a URL."""
+"""How many files, which cost more than few records do; behind a URL fewer (`TASK_FETCHES`)."""
 
 
 class Files(NamedTuple):
@@ -40,7 +37,7 @@ def shares(log: NodeLog) -> Iterator[tuple[Files, ...]]:
         share.append(Files(segment.key, tuple(segment.files)))
         records += segment.manifest.count
         files += len(segment.files)
-        files_max = _TASK_FETCHES if is_url(segment.files[0]) else _TASK_FILES
+        files_max = TASK_FETCHES if is_url(segment.files[0]) else _TASK_FILES
         if records >= _TASK_RECORDS or files >= files_max:
             yield tuple(share)
             share, records, files = [], 0, 0
@@ -51,7 +48,7 @@ def shares(log: NodeLog) -> Iterator[tuple[Files, ...]]:
 def fast_sum_rows(segments: Sequence[Files]) -> Iterator[ResultRow]:
     """Sum up the records of some segments, as often as each is stored, in a worker.
 
-    A row for each block of a segment; `of_row` reads it.
+    A row for each block of a segment; `sum_of_row` reads it.
     """
     for key, addresses in segments:
         sums = RecordSums(fast_hashes)
@@ -59,11 +56,5 @@ def fast_sum_rows(segments: Sequence[Files]) -> Iterator[ResultRow]:
             with local_file(address) as path, pq.ParquetFile(path, pre_buffer=False) as file:
                 for batch in file.iter_batches(columns=list(_COLUMNS), use_threads=False):
                     sums.add(batch)
-        for block, records, low, high in sums:
-            yield ResultRow(SUMS, key=key, text=f"{low} {high}", idx=block, ordinal=records)
-
-
-def of_row(row: ResultRow) -> tuple[str, BlockSum]:
-    """Return a segment's key, and the sums of one of its blocks."""
-    low, high = map(int, row.text.split())
-    return row.key, BlockSum(row.idx, row.ordinal, low, high)
+        for told in sums:
+            yield sum_row(key, told)

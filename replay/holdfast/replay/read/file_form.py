@@ -19,13 +19,12 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.read.archive import PEER
 from holdfast.replay.read.log_rows import FINDING, START, ResultRow
-from holdfast.replay.read.record_sums import RecordSums
+from holdfast.replay.read.record_sums import RecordSums, sum_row
 from holdfast.replay.read.urls import NotReached, local_file
 from holdfast.storage.segments.columns import SCHEMA, types_of
 from holdfast.storage.segments.segments import bucket_file, bucket_of
 
 FORM: Final = "form"
-SUMS: Final = "sums"
 UNSEEN: Final = "unseen"
 """The kind of a finding about a file that whoever reads it does not find."""
 PLACES_MAX: Final = 20
@@ -57,7 +56,7 @@ def forms(files: Sequence[DataFile]) -> Iterator[ResultRow]:
 
     In all rows `content` holds the file's number. A row `form` has in `text` the ends of the file
     (records, first and last position); without a text the file is not to be read again. A row
-    `sums` has the sums of one block: idx = the block, ordinal = records, text = both halves.
+    `sums` has the sums of one block (`record_sums.sum_row`).
     """
     for file in files:
         number = str(file.number).encode()
@@ -65,9 +64,8 @@ def forms(files: Sequence[DataFile]) -> Iterator[ResultRow]:
         form.check()
         for row in form.rows:
             yield row._replace(content=number, key=file.path)
-        for block, records, low, high in () if form.unusable else form.sums:
-            halves = f"{low} {high}"
-            yield ResultRow(SUMS, "", "", file.path, halves, number, block, records)
+        for told in () if form.unusable else form.sums:
+            yield sum_row(file.path, told)._replace(content=number)
         text = "" if form.unusable else " ".join(map(str, (form.count, *form.low, *form.high)))
         yield ResultRow(FORM, text=text, key=file.path, content=number)
 

@@ -14,12 +14,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from holdfast.replay.read.log_rows import ResultRow
 from holdfast.storage.segments.fast_hash import SEED, hash_of_bytes
 from holdfast.storage.segments.segments import BLOCK_INDEXES
 
 Hashes: TypeAlias = Callable[[pa.RecordBatch, Any], Any]
 """Hashes the records of a batch, whose indexes are at hand as an array of numpy, to 64 bits."""
 
+SUMS: Final = "sums"
+"""The tag of a row with the sums of one block."""
 _PLACE: Final = np.dtype([("idx", ">u8"), ("ordinal", ">u4")])
 _HASH_BYTES: Final = 8
 _LOW_HALF: Final = np.uint64((1 << 32) - 1)
@@ -117,3 +120,16 @@ class RecordSums:
         """Yield the sums, in the order of blocks."""
         for block, total in sorted(self._sums.items()):
             yield BlockSum(block, *total)
+
+
+def sum_row(key: str, told: BlockSum) -> ResultRow:
+    """Make the row by which a task tells the sums of a block of what `key` names."""
+    return ResultRow(
+        SUMS, key=key, text=f"{told.low} {told.high}", idx=told.block, ordinal=told.records
+    )
+
+
+def sum_of_row(row: ResultRow) -> tuple[str, BlockSum]:
+    """Read what `sum_row` made."""
+    low, high = map(int, row.text.split())
+    return row.key, BlockSum(row.idx, row.ordinal, low, high)

@@ -26,6 +26,8 @@ FLAT: Final = frozenset(
 )
 """Schemes of object stores: an object is seen whole or not at all, and folders are only names."""
 
+TASK_FETCHES: Final = 256
+"""How many files one task fetches that has little to do with each."""
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
-from threading import Event, Thread
 from typing import Final
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.findings import CannotCheck
+from holdfast.replay.spark.meanwhile import meanwhile
 from holdfast.replay.spark.options import (
     CONNECT_SCHEME,
     LOCAL_CLUSTER,
@@ -73,24 +73,14 @@ def workers_watched(spark: SparkSession, master: str) -> Iterator[None]:
     if not _keeps_workers(spark, master):
         yield
         return
-    over, context = Event(), spark.sparkContext
+    context = spark.sparkContext
     tracker = context.statusTracker()
-    watcher = Thread(
-        target=watch,
-        args=(
-            lambda: bool(tracker.getActiveJobsIds()) and not has_executor(spark),
-            context.cancelAllJobs,
-            over.wait,
-        ),
-        name="workers",
-        daemon=True,
-    )
-    watcher.start()
-    try:
+
+    def is_stuck() -> bool:
+        return bool(tracker.getActiveJobsIds()) and not has_executor(spark)
+
+    with meanwhile("workers", partial(watch, is_stuck, context.cancelAllJobs)):
         yield
-    finally:
-        over.set()
-        watcher.join()
 
 
 def watch(

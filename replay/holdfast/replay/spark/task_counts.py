@@ -5,15 +5,16 @@ Knows Spark's counts of tasks, not what the tasks are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 
 from holdfast.replay.progress import Silent, Steps
+from holdfast.replay.spark.meanwhile import meanwhile
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
@@ -29,14 +30,8 @@ def watched(spark: SparkSession, steps: Steps) -> Iterator[None]:
     if tracker is None:
         yield
         return
-    over = Event()
-    watcher = Thread(target=_watch, args=(tracker, steps, over), name="progress", daemon=True)
-    watcher.start()
-    try:
+    with meanwhile("progress", partial(_watch, tracker, steps)):
         yield
-    finally:
-        over.set()
-        watcher.join()
 
 
 def _tracker(spark: SparkSession) -> StatusTracker | None:
@@ -45,10 +40,10 @@ def _tracker(spark: SparkSession) -> StatusTracker | None:
     return None
 
 
-def _watch(tracker: StatusTracker, steps: Steps, over: Event) -> None:
+def _watch(tracker: StatusTracker, steps: Steps, wait: Callable[[float], bool]) -> None:
     """Ask until it is over; a Spark that is lost is told by whoever works with it."""
     with suppress(PySparkException, Py4JError, OSError):
-        while not over.wait(_EVERY_S):
+        while not wait(_EVERY_S):
             done, total = counts(tracker)
             if total:
                 steps.tasks(done, total)

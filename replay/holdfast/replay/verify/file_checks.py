@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import CannotCheck, Finding
 from holdfast.replay.read.content_check import Piece, check_bucket, check_whole_chain
-from holdfast.replay.read.file_form import FORM, SUMS, UNSEEN, DataFile, forms
+from holdfast.replay.read.file_form import FORM, UNSEEN, DataFile, forms
 from holdfast.replay.read.file_sums import FileSum, of_row, sum_of, sum_rows
 from holdfast.replay.read.log_rows import FINDING, ResultRow, Source
 from holdfast.replay.read.node_logs import (
@@ -32,8 +32,9 @@ from holdfast.replay.read.node_logs import (
     missing_ranges,
     sources_by_segment,
 )
+from holdfast.replay.read.record_sums import SUMS, sum_of_row
 from holdfast.replay.read.url_path import is_there
-from holdfast.replay.read.urls import is_url
+from holdfast.replay.read.urls import TASK_FETCHES, is_url
 from holdfast.replay.spark.tasks import Task
 from holdfast.replay.verify.sealed_bytes import other_files
 
@@ -49,8 +50,6 @@ Run: TypeAlias = Callable[[Sequence[Task]], list[ResultRow]]
 _TASK_BYTES: Final = 32 << 20
 """How much of small files one task takes, so that many of them cost few tasks."""
 _READERS: Final = 4
-_TASK_FETCHES: Final = 256
-"""How many files behind a URL one task fetches to read their bytes."""
 
 
 class _Ends(NamedTuple):
@@ -104,7 +103,7 @@ def check_forms(run: Run, logs: Sequence[NodeLog]) -> Files:
 def _read(run: Run, paths: Sequence[str]) -> dict[str, FileSum]:
     """Read all files once: those of this host here, those behind a URL in workers."""
     near, far = [path for path in paths if not is_url(path)], [*filter(is_url, paths)]
-    shares = [far[at : at + _TASK_FETCHES] for at in range(0, len(far), _TASK_FETCHES)]
+    shares = [far[at : at + TASK_FETCHES] for at in range(0, len(far), TASK_FETCHES)]
     fetched = run([partial(sum_rows, share) for share in shares])
     with ThreadPoolExecutor(_READERS) as pool:
         return {
@@ -149,8 +148,8 @@ def _run_forms(
             count, *places = map(int, row.text.split())
             ends[row.key] = _Ends(count, Position(*places[:2]), Position(*places[2:]))
         elif row.tag == SUMS:
-            low, high = map(int, row.text.split())
-            hashed[row.key][row.idx] = (row.ordinal, low, high)
+            path, told = sum_of_row(row)
+            hashed[path][told.block] = (told.records, told.low, told.high)
         elif row.tag == FINDING:
             found[row.key].append(_seen(_finding(row, "")))
     return found, ends, hashed

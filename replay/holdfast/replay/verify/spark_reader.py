@@ -13,9 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from holdfast.coordinator.model.ids import Position
-from holdfast.replay.read.fast_sums import fast_sum_rows, of_row, shares
+from holdfast.replay.read.fast_sums import fast_sum_rows, shares
 from holdfast.replay.read.log_rows import RESULT_ARROW, RESULT_SCHEMA, ResultRow
 from holdfast.replay.read.node_logs import NodeLog
+from holdfast.replay.read.record_sums import sum_of_row
 from holdfast.replay.spark.half_sums import half_sums
 from holdfast.replay.spark.log_tables import stored_rows, up_to, within
 from holdfast.replay.spark.tasks import Task, is_here, rows_here, run_tasks
@@ -81,7 +82,7 @@ class SparkReader:
         tasks: list[Task] = [partial(fast_sum_rows, share) for share in shares(log)]
         return [
             Sum(log.node, key, told.block, NOTHING, NOTHING, (told.records, told.low, told.high))
-            for key, told in map(of_row, self.run(tasks))
+            for key, told in map(sum_of_row, self.run(tasks))
         ]
 
     def differing_places(

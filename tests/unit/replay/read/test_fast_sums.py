@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.replay.read import fast_sums
-from holdfast.replay.read.fast_sums import fast_sum_rows, of_row, shares
+from holdfast.replay.read.fast_sums import fast_sum_rows, shares
 from holdfast.replay.read.node_logs import NodeLog, node_log
+from holdfast.replay.read.record_sums import sum_of_row
 from holdfast.storage.segments.segment_writer import write_segment
 from spark.event_logs import busy_log, write_node
 
@@ -25,7 +26,7 @@ def log(tmp_path: Path) -> NodeLog:
 
 def test_s22_each_record_is_counted_as_often_as_it_is_stored(log: NodeLog) -> None:
     """What a manifest promises is of its own files, whatever another segment repeats."""
-    told = [of_row(row) for share in shares(log) for row in fast_sum_rows(share)]
+    told = [sum_of_row(row) for share in shares(log) for row in fast_sum_rows(share)]
 
     assert told == [
         (segment.key, (block.block, block.count, block.low, block.high))

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.events import RecoveryNumberRaised
 from holdfast.coordinator.model.ids import Position
-from holdfast.replay.checkpoint.record import Content, Held, Verified, manifest_digest
+from holdfast.replay.checkpoint.record import Content, Held, Verified, manifest_digest, writer
 from holdfast.replay.findings import Finding, WrongUse, place_of, time_of
 from holdfast.replay.read.file_sums import sum_of
 from holdfast.replay.read.independence import foreign_copies
@@ -78,7 +78,8 @@ def narrowed(logs: Sequence[NodeLog], record: Verified, state: Path) -> Narrowed
         _refuse_other_line(logs, record)
     run.findings += _between_nodes(logs, record.last)
     place, digest = record.last, record.digest.to_bytes(8, "big") + record.chain
-    begins = Beginning(place, str(state), digest, record.log_time_ms, record.verified_ms)
+    same = record.writer == writer()
+    begins = Beginning(place, str(state), digest, record.log_time_ms, record.verified_ms, same)
     behind = [_behind(log, begins) for log in logs]
     new = any(s.ends.last > record.last for log in behind for s in log.segments)
     return Narrowed(behind, run.held, run.findings, run.hashed, new)

@@ -8,7 +8,7 @@ bytes. Runs in Spark's workers, and imports no Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
@@ -17,6 +17,7 @@ from holdfast.replay.read.node_logs import NodeLog
 from holdfast.storage.codec.event_codec import CHAIN_START
 from holdfast.storage.codec.state_image import DIGEST_SPAN
 from holdfast.storage.segments.checkpoint import Checkpoint, encode_checkpoint
+from holdfast.storage.state.state_stream import StreamedRecord
 
 STOOD: Final = "stood"
 """Tag of a row: key = which stand, content = a part of the digest there; of the part that has the
@@ -78,8 +79,17 @@ def _files_before(log: NodeLog, last: Position, bucket: Bucket) -> int:
     return sum(source.path in before for source in bucket.sources)
 
 
-def part_rows(stop: Stop, bucket: str, part: Checkpoint, digest: int) -> Iterator[ResultRow]:
-    """Make the rows of a task's part. `digest`: what it adds to that of the whole state."""
+def part_rows(
+    stop: Stop,
+    bucket: str,
+    part: Checkpoint,
+    digest: int,
+    others: Callable[[], Iterable[StreamedRecord]] = tuple,
+) -> Iterator[ResultRow]:
+    """Make the rows of a task's part. `digest`: what it adds to that of the whole state.
+
+    `others`: reads the groups that the task has not taken up, as the last checkpoint has them.
+    """
     content = (digest % DIGEST_SPAN).to_bytes(8, "big")
     number, head, told = str(stop.number), "", ""
     if not bucket:
@@ -87,7 +97,7 @@ def part_rows(stop: Stop, bucket: str, part: Checkpoint, digest: int) -> Iterato
         told = f"{part.state.log_time_ms} {part.state.recovery_number}"
     yield ResultRow(STOOD, "", told, number, head, content, *part.last)
     if stop.keep:
-        for nth, chunk in enumerate(encode_checkpoint(part)):
+        for nth, chunk in enumerate(encode_checkpoint(part, others())):
             yield ResultRow(PART, key=bucket, content=chunk, idx=nth)
 
 

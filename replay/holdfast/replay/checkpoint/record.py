@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
@@ -75,6 +76,14 @@ class Verified(NamedTuple):
         """How many files of nodes were verified."""
         held = [(name, each) for node in self.nodes.values() for name, each in node.items()]
         return sum(len(self.contents[name][each.content].files) for name, each in held)
+
+
+def writer() -> str:
+    """Return how this version names itself in what it writes down."""
+    try:
+        return f"holdfast {version('holdfast')}"
+    except PackageNotFoundError:
+        return "holdfast"
 
 
 def manifest_digest(manifest: Manifest) -> str:

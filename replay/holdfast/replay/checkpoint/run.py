@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
@@ -22,7 +21,7 @@ from holdfast.replay.checkpoint.narrowing import (
     refuse_other_cluster,
 )
 from holdfast.replay.checkpoint.parts import Stand, Stood
-from holdfast.replay.checkpoint.record import Content, Held, Verified, manifest_digest
+from holdfast.replay.checkpoint.record import Content, Held, Verified, manifest_digest, writer
 from holdfast.replay.findings import CannotCheck, Check, Finding, Report, Trusted, place_of, time_of
 from holdfast.replay.read.log_rows import ResultRow, part_name
 from holdfast.replay.read.node_logs import NodeLog, Segment
@@ -202,7 +201,7 @@ class CheckpointRun:
         contents, nodes = self._all_held(stood.last, sums)
         return Verified(
             log.segments[-1].manifest.cluster_id,
-            _writer(),
+            writer(),
             _now(),
             stood.last,
             stood.log_time_ms,
@@ -293,7 +292,7 @@ def _other_state(before: Verified, found: Stood, place: str) -> list[str]:
     text = (
         f"{place}, has a state with the digest {before.digest:016x}, and these records lead to "
         f"{found.digest:016x}: runs that began there proved nothing, unless {before.writer} "
-        f"writes states otherwise than {_writer()}"
+        f"writes states otherwise than {writer()}"
     )
     return [text]
 
@@ -307,10 +306,3 @@ def _content(segment: Segment, sums: Mapping[str, str]) -> Content:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _writer() -> str:
-    try:
-        return f"holdfast {version('holdfast')}"
-    except PackageNotFoundError:
-        return "holdfast"

@@ -96,6 +96,13 @@ def cluster_payloads(source: Source, cut: Cut, kind: str) -> list[bytes]:
     return kept
 
 
+def groups_in(source: Source) -> set[str]:
+    """Return the groups that have records in a file."""
+    with _opened(source) as file:
+        groups = file.read(columns=["grp"], use_threads=False).column("grp")
+    return set(groups.unique().to_pylist())
+
+
 def row_of(batch: pa.RecordBatch, number: int) -> LogRow:
     """Return one row by column."""
     row: LogRow = batch.slice(number, 1).to_pylist()[0]

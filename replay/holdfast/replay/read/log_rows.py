@@ -16,10 +16,18 @@ from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.url_path import archive_path
 from holdfast.replay.read.urls import local_file
-from holdfast.storage.segments.checkpoint import NOTHING, SUFFIX, Checkpoint, read_checkpoint
+from holdfast.storage.segments.archive_path import ArchivePath
+from holdfast.storage.segments.checkpoint import (
+    NOTHING,
+    SUFFIX,
+    Checkpoint,
+    read_checkpoint,
+    stored_groups,
+)
 from holdfast.storage.segments.columns import LATER, LATER_OF_TARGETS, WHOLE
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from holdfast.storage.segments.segments import bucket_file, bucket_of, typed_columns
+from holdfast.storage.state.state_stream import StreamedRecord
 
 FINDINGS_MAX: Final = 100
 START: Final = Position(0, -1)
@@ -33,6 +41,7 @@ GROUP: Final = "group"
 HEAD: Final = "head"
 FINDING: Final = "finding"
 COUNT: Final = "count"
+REST: Final = "rest"
 
 LogRow: TypeAlias = dict[str, Any]
 """One row of a file, by column."""
@@ -51,6 +60,9 @@ class Beginning(NamedTuple):
     verified_ms: int = 0
     """When a verification left the checkpoint, in wall time; 0: retention did. If it is set, `path`
     is a folder with a file for each bucket of groups, and one for what belongs to no group."""
+    rest_believed: bool = False
+    """Whether a fold believes `digest` for the groups that have no record behind it, so that it
+    need not take them up (docs/adr/0067)."""
 
     @property
     def cut(self) -> bool:
@@ -63,10 +75,15 @@ class Beginning(NamedTuple):
         `bucket`: the name of the bucket that they are in; "": no group is wanted. Raises
         CheckpointFlawed, OSError.
         """
-        if not self.cut:
-            return NOTHING
+        return read_checkpoint(self._part(bucket), wanted) if self.cut else NOTHING
+
+    def stored(self, wanted: Callable[[str], bool], bucket: str) -> Iterator[StreamedRecord]:
+        """Read some groups of a bucket as they are stored. Raises as `read` does."""
+        return stored_groups(self._part(bucket), wanted)
+
+    def _part(self, bucket: str) -> ArchivePath:
         path = archive_path(self.path)
-        return read_checkpoint(path / part_name(bucket) if self.verified_ms else path, wanted)
+        return path / part_name(bucket) if self.verified_ms else path
 
     def __str__(self) -> str:
         """Format it for people."""
@@ -99,14 +116,15 @@ class Bucket(NamedTuple):
     """Those files that are there, in the order of the log."""
     begins: Beginning = Beginning()
 
-    def checkpoint(self) -> Checkpoint:
-        """Read what the log begins with, with the groups of this bucket alone.
+    def checkpoint(self, wanted: Callable[[str], bool] = lambda _: True) -> Checkpoint:
+        """Read what the log begins with, with the groups of this bucket alone that are wanted.
 
         Of what belongs to no group only the bucket of the cluster's own records is sure to have
         more than the level. Raises CheckpointFlawed, OSError.
         """
         made = self.begins.read(
-            lambda group_id: bucket_file(bucket_of(group_id)) == self.name, self.name
+            lambda group_id: wanted(group_id) and bucket_file(bucket_of(group_id)) == self.name,
+            self.name,
         )
         if not (self.begins.verified_ms and self.name == CLUSTER_FILE):
             return made
@@ -149,7 +167,8 @@ class ResultRow(NamedTuple):
     `group`: a group, or "" for what belongs to none: idx = what it adds to the digest of the state,
     as 64 bits with a sign; entries = all of it, or a part, in `group_rows`. `record`: key =
     database, content = a state record of group `grp` ("": of no group). `head`: content = head of
-    the chain. `finding`: kind, text, place, key = the file. `count`: idx = records seen.
+    the chain. `finding`: kind, text, place, key = the file. `count`: idx = records seen. `rest`:
+    idx = what is to be added for what the fold has not taken up, as that of a `group`.
     """
 
     tag: str

@@ -54,17 +54,19 @@ class Restore(NamedTuple):
 class GroupMarks:
     """What the groups of a bucket add to the digest at each mark.
 
-    `weigh`: what a group, as the fold has it now, adds to a digest; 0 if there is none.
+    `weigh`: what a group, as the fold has it now, adds to a digest; 0 if there is none. `rest`:
+    what is to be added at each mark for groups that the fold has not taken up.
     """
 
     marks: Sequence[Mark]
     weigh: Callable[[str], int]
+    rest: int = 0
     sums: list[int] = field(init=False)
     _passed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with nothing."""
-        self.sums = [0] * len(self.marks)
+        """Begin with what no record changes."""
+        self.sums = [self.rest % DIGEST_SPAN] * len(self.marks)
 
     def before(self, group_id: str, index: int) -> None:
         """Take in a group as it is, if the record that comes next lies behind a mark."""

@@ -5,7 +5,7 @@ Knows rows of results, not how they are made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -31,6 +31,7 @@ from holdfast.replay.read.log_rows import (
     GROUP,
     HEAD,
     RECORD,
+    REST,
     RESULT_ARROW,
     RESULT_SCHEMA,
     Bucket,
@@ -101,13 +102,15 @@ class Folded:
 
     def digest(self) -> int:
         """Compute the digest of the whole state, by the rules of `codec.state_image`."""
-        (sums,) = (
-            self.rows.where(f.col("tag") == GROUP).agg(*half_sums("idx", "low", "high")).collect()
-        )
+        told = self.rows.where(f.col("tag").isin(GROUP, REST))
+        (sums,) = told.agg(*half_sums("idx", "low", "high")).collect()
         return _whole(sums)
 
     def group_digests(self, groups: Sequence[str] | None) -> dict[str, int]:
-        """Return what each group, or some, add to the digest; "" is the rest of the state."""
+        """Return what each group, or some, add to the digest; "" is what belongs to none.
+
+        Only those that the fold has taken up are told.
+        """
         told = self.rows.where(f.col("tag") == GROUP)
         if groups is not None:
             told = told.where(f.col("grp").isin(list(groups)))
@@ -153,13 +156,15 @@ def fold(
     marks: Sequence[Mark] = (),
     stands: Sequence[Stand] = (),
     *,
+    named: Collection[str] = (),
     records: bool = False,
 ) -> Folded:
     """Fold a node's log from where it begins, whole or up to a cut.
 
     `marks`: where chain and digest are wanted as well, in order (`Folded.reached`). `stands`: ends
-    of segments at which checkpoints are wanted as well (`Folded.stands`). `records`: whether the
-    state itself is wanted (`Folded.state`).
+    of segments at which checkpoints are wanted as well (`Folded.stands`). `named`: groups that are
+    taken up in any case (`checkpoint.touched`). `records`: whether the state itself is wanted
+    (`Folded.state`); behind an earlier run's checkpoint it is not to be had.
     """
     until = cut or Cut()
     buckets = {**_without_files(log, stands), **buckets_of(log)}
@@ -170,7 +175,7 @@ def fold(
     tasks: list[Task] = [partial(whole, records=records)]  # the longest one begins first
     for each in buckets.values():
         mine = partial(fold_bucket, each, cluster, until, wanted, stops_in(log, stands, each))
-        tasks.append(partial(mine, records=records))
+        tasks.append(partial(mine, named=named, records=records))
     rows = run_tasks(spark, tasks, RESULT_SCHEMA, RESULT_ARROW)
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     return Folded(kept, log.node, has_records=records)

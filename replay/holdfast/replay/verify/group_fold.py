@@ -9,7 +9,7 @@ imports no Spark.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
@@ -24,6 +24,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.replay.checkpoint.parts import Stop, part_rows
+from holdfast.replay.checkpoint.touched import Touched, touched
 from holdfast.replay.read.column_check import contradicting
 from holdfast.replay.read.group_runs import Chains, runs_of
 from holdfast.replay.read.log_batches import (
@@ -45,7 +46,7 @@ from holdfast.replay.read.log_rows import (
 )
 from holdfast.replay.verify import consumer_entries, member_entries
 from holdfast.replay.verify.anchor_marks import GroupMarks, Mark
-from holdfast.replay.verify.group_rows import group_rows
+from holdfast.replay.verify.group_rows import group_rows, rest_row
 from holdfast.storage.codec.event_codec import CodecError, decode_record
 from holdfast.storage.codec.state_image import GROUPS, group_contents, weight
 from holdfast.storage.segments.checkpoint import Checkpoint
@@ -58,19 +59,23 @@ def fold_bucket(
     marks: Sequence[Mark] = (),
     stops: Sequence[Stop] = (),
     *,
+    named: Collection[str] = (),
     records: bool = False,
 ) -> Iterator[ResultRow]:
     """Fold the groups of a bucket, from where the log begins.
 
     `cluster`: the files with the cluster's own records, which say from where a level is in force.
     `marks`: where the digest is wanted as well, in order. `stops`: behind which files a checkpoint
-    is. `records`: whether the records of the state are wanted.
+    is. `named`: groups that are taken up though they may have no record. `records`: whether the
+    records of the state are wanted.
     """
-    begins = bucket.checkpoint()
+    taken = touched(bucket, named)
+    begins = taken.checkpoint()
     levels = Levels(_raised(cluster, cut), begins.state.raised_to)
     groups = {group.group_id: group for group in begins.state.groups.values()}
-    fold = _BucketFold(levels, Chains(bucket.begins.last, dict(begins.heads)), groups)
-    at_marks = GroupMarks(marks, lambda group_id: _weight_of(groups.get(group_id)))
+    rest = 0 if taken.groups is None else -sum(map(_weight_of, groups.values()))
+    fold = _BucketFold(levels, Chains(bucket.begins.last, dict(begins.heads)), groups, taken, rest)
+    at_marks = GroupMarks(marks, lambda group_id: _weight_of(groups.get(group_id)), rest)
     for number, source in enumerate(bucket.sources):
         yield from fold.parts(bucket.name, stops, number)
         fold.findings.file = source.path
@@ -79,6 +84,7 @@ def fold_bucket(
     yield from fold.parts(bucket.name, stops, len(bucket.sources))
     yield from fold.findings.rows
     yield ResultRow(COUNT, idx=fold.count)
+    yield rest_row(rest)
     yield from at_marks.end(sorted(groups))
     for group in groups.values():
         stored = list(group_contents(group))
@@ -144,11 +150,16 @@ def _classic_entries(group: Group[Any]) -> Iterator[Entry]:
 
 @dataclass(slots=True)
 class _BucketFold:
-    """The groups of a bucket during the fold. `broken`: those whose fold had to stop."""
+    """The groups of a bucket during the fold. `broken`: those whose fold had to stop.
+
+    `taken`: which it takes up. `rest`: what is to be added to their part of a digest.
+    """
 
     levels: Levels
     chains: Chains
     groups: dict[str, Group[Any]]
+    taken: Touched
+    rest: int
     broken: set[str] = field(default_factory=set)
     findings: FindingRows = field(default_factory=FindingRows)
     count: int = 0
@@ -157,12 +168,15 @@ class _BucketFold:
         """Yield this bucket's part of the checkpoints that are wanted when so many files are read.
 
         Of the state that belongs to no group it has the level: what a member keeps depends on it.
+        The chain over all records is in the part of that.
         """
         for stop in (each for each in stops if each.files == read):
             level = self.levels.at(stop.last)
             alone = State(groups=PMap(self.groups), raised_to=level)
-            added = sum(map(_weight_of, self.groups.values()))
-            yield from part_rows(stop, name, Checkpoint(stop.last, alone, self.chains.heads), added)
+            added = self.rest + sum(map(_weight_of, self.groups.values()))
+            heads = {name: head for name, head in self.chains.heads.items() if name}
+            made = Checkpoint(stop.last, alone, heads)
+            yield from part_rows(stop, name, made, added, self.taken.others)
 
     def take(self, batch: pa.RecordBatch, at_marks: GroupMarks) -> None:
         """Take in records: check position, chain and bytes of each, then fold it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from holdfast.replay.read.log_rows import GROUP, Entry, ResultRow
+from holdfast.replay.read.log_rows import GROUP, REST, Entry, ResultRow
 from holdfast.storage.codec.state_image import DIGEST_SPAN, weight
 
 ENTRIES_MAX: Final = 64
@@ -25,6 +25,11 @@ def group_rows(
     yield ResultRow(GROUP, group_id, idx=_signed(added), entries=told[:ENTRIES_MAX])
     for first in range(ENTRIES_MAX, len(told), ENTRIES_MAX):
         yield ResultRow(GROUP, group_id, entries=told[first : first + ENTRIES_MAX])
+
+
+def rest_row(added: int) -> ResultRow:
+    """Make the row of what is to be added to the digest for what a fold has not taken up."""
+    return ResultRow(REST, idx=_signed(added % DIGEST_SPAN))
 
 
 def _signed(added: int) -> int:

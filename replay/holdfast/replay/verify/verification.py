@@ -116,7 +116,8 @@ class Verification:
         table = rows(self._spark, log)
         if is_url(log.segments[0].files[0]):
             table = table.persist()  # else each part of the SQL would fetch all files again
-        known = self._known(log, table)
+        named = frozenset(expected.groups) if expected else frozenset[str]()
+        known = self._known(log, table, named)
         self._check(GAPS, f"node {log.node}", lambda: _gap_findings(log, table, known))
         if witness_files:
             self._acknowledged(log, table, witness_files)
@@ -124,7 +125,8 @@ class Verification:
         whole = keeps or expected is None or expected.index < log.last.index
         marks = anchors.marks_of(told.anchors, log.begins)
         stands = self._checkpoint.stands(log) if self._checkpoint else []
-        folded = fold(self._spark, log, None if whole else _cut(expected), marks, stands)
+        cut = None if whole else _cut(expected)
+        folded = fold(self._spark, log, cut, marks, stands, named=named)
         try:
             self._compare(log, known, folded)
             self._anchors(log, folded, told)
@@ -141,11 +143,12 @@ class Verification:
             raise error
         return Report(tuple(self._checks), notes=tuple(self._notes), unfinished=why)
 
-    def _known(self, log: NodeLog, table: DataFrame) -> DataFrame:
+    def _known(self, log: NodeLog, table: DataFrame, named: frozenset[str]) -> DataFrame:
         """Return the rows of a log, with those that stand for what was cut off (S24)."""
         if not log.begins.cut:
             return table
-        tasks: list[Task] = [partial(checkpoint_rows, each) for each in buckets_of(log).values()]
+        buckets = buckets_of(log).values()
+        tasks: list[Task] = [partial(checkpoint_rows, each, named) for each in buckets]
         return run_tasks(self._spark, tasks, SQL_SCHEMA, SCHEMA).persist().unionByName(table)
 
     def _compare(self, log: NodeLog, table: DataFrame, folded: Folded) -> None:
@@ -239,7 +242,10 @@ class Verification:
 
     def _live(self, folded: Folded, again: NodeLog | None, expected: Expected) -> None:
         """Compare with what the node published; fold `again` if that was before the log's end."""
-        at_index = folded if again is None else fold(self._spark, again, _cut(expected))
+        named = frozenset(expected.groups)
+        at_index = (
+            folded if again is None else fold(self._spark, again, _cut(expected), named=named)
+        )
         name = f"digests published at index {expected.index}"
         covered = f"state, chain, {len(expected.groups)} groups"
         try:

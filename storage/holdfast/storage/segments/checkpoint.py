@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,7 +20,13 @@ from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError
 from holdfast.storage.codec.state_image import GROUPS, changes, digest_of, group_of, restore
 from holdfast.storage.disk.files import make_directory, rename_durably, sync_path
-from holdfast.storage.disk.records import RecordDamaged, disk_key, pack_record, unpack_record
+from holdfast.storage.disk.records import (
+    KEY_BYTES_MAX,
+    RecordDamaged,
+    disk_key,
+    pack_record,
+    unpack_record,
+)
 from holdfast.storage.errors import InstallRefused
 from holdfast.storage.segments.archive_path import AnyPath, ArchivePath
 from holdfast.storage.segments.log_check import LogStart
@@ -27,6 +35,7 @@ from holdfast.storage.state.state_stream import StreamDecoder, StreamedRecord, e
 
 SUFFIX: Final = ".checkpoint"
 CHUNK_BYTES: Final = 256 * 1024
+_GROUPS: Final = DATABASE_NAMES.index(GROUPS)
 _KEY: Final = b"checkpoint"
 _KIND: Final = b"c"
 """Begins the key of a chain's head, as in `state/`."""
@@ -103,9 +112,14 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     return publish_checkpoint(beginning, path, checkpoint.digest)
 
 
-def encode_checkpoint(checkpoint: Checkpoint) -> Iterator[bytes]:
-    """Yield what a file of it holds, in chunks."""
-    return encode_stream(_records(checkpoint), CHUNK_BYTES)
+def encode_checkpoint(
+    checkpoint: Checkpoint, others: Iterable[StreamedRecord] = ()
+) -> Iterator[bytes]:
+    """Yield what a file of it holds, in chunks.
+
+    `others`: groups that are not in its state, as another file has them (`stored_groups`).
+    """
+    return encode_stream(chain(others, _records(checkpoint)), CHUNK_BYTES)
 
 
 def publish_checkpoint(beginning: Path, path: Path, digest: bytes) -> Path:
@@ -130,8 +144,25 @@ def read_checkpoint(
     `wanted`: tells by its id whether a group is to be in the state; one that is left out costs no
     decoding, and without it the digest is another one.
     """
-    try:
+    with _flaws(path):
         return _read(path, wanted)
+
+
+def stored_groups(path: ArchivePath, wanted: Callable[[str], bool]) -> Iterator[StreamedRecord]:
+    """Yield the records of some groups as a file has them, so that another file can have them.
+
+    Raises CheckpointFlawed; OSError.
+    """
+    with _flaws(path):
+        for record in _stored(path):
+            if record.database == _GROUPS and wanted(_group_of(record)):
+                yield record
+
+
+@contextmanager
+def _flaws(path: ArchivePath) -> Iterator[None]:
+    try:
+        yield
     except (InstallRefused, RecordDamaged, CodecError, ValueError, TypeError) as error:
         raise CheckpointFlawed(
             f"the checkpoint {path} is damaged ({error}): a running node fetches it again from "
@@ -143,29 +174,40 @@ def _read(path: ArchivePath, wanted: Callable[[str], bool]) -> Checkpoint:
     last: Position | None = None
     heads: dict[str, bytes] = {}
     state: list[bytes] = []
-    for database, key, content in _stored(path):
+    for record in _stored(path):
+        if record.database == _GROUPS and not wanted(_group_of(record)):
+            continue
+        database = DATABASE_NAMES[record.database]
+        key, content = unpack_record(database, record.key, record.stored)
         if database == CHAINS:
             heads[key.decode().removeprefix(_KIND.decode())] = content
         elif (database, key) == (META, _KEY):
             last = Position(*json.loads(content))
-        elif database != GROUPS or wanted(group_of(key)):
+        else:
             state.append(content)
     if last is None:
         raise InstallRefused("it does not say where it ends")
     return Checkpoint(last, restore(state), heads)
 
 
-def _stored(path: ArchivePath) -> Iterator[tuple[str, bytes, bytes]]:
+def _stored(path: ArchivePath) -> Iterator[StreamedRecord]:
     decoder = StreamDecoder()
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):
-            for number, key, stored in decoder.feed(chunk):
-                if number >= len(DATABASE_NAMES):
-                    raise InstallRefused(f"it has a database number {number}")
-                name = DATABASE_NAMES[number]
-                yield (name, *unpack_record(name, key, stored))
+            for record in decoder.feed(chunk):
+                if record.database >= len(DATABASE_NAMES):
+                    raise InstallRefused(f"it has a database number {record.database}")
+                yield record
     if not decoder.whole:
         raise InstallRefused("it ends before its end")
+
+
+def _group_of(record: StreamedRecord) -> str:
+    """Return the group of a record; only a key that was shortened has to be looked up within it."""
+    key = record.key
+    if len(key) >= KEY_BYTES_MAX:
+        key, _ = unpack_record(GROUPS, key, record.stored)
+    return group_of(key)
 
 
 def _records(checkpoint: Checkpoint) -> Iterator[StreamedRecord]:

@@ -14,7 +14,7 @@ from holdfast.replay.checkpoint.run import CheckpointRun
 from holdfast.replay.findings import Finding, Report
 from holdfast.replay.read.log_rows import COUNT, FINDING, RECORD, Bucket, Cut, ResultRow
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, node_logs, sources_by_segment
-from holdfast.replay.verify.anchor_marks import restores_in
+from holdfast.replay.verify.anchor_marks import Mark, restores_in
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
 from holdfast.replay.verify.node_comparison import NodeComparison
@@ -79,14 +79,28 @@ def run(folders: Sequence[ArchivePath], checkpoint: Path, *, full: bool = False)
             notes=(*nodes.notes, *earlier.notes),
             trusted=begun.trusted,
         )
+        state = whole_state(log)  # of parts that the next checkpoint replaces
         if report.passed:
             parts = (row for row in rows if row.tag == PART)
             report = begun.kept(report, log, ends, parts, nodes.sums)
-        state = restore(row.content for row in rows if row.tag == RECORD)
         return Ran(report, read, state)
 
 
-def folded(log: NodeLog, stands: Sequence[Stand]) -> list[ResultRow]:
+def whole_state(log: NodeLog) -> State:
+    """Fold all groups, also those that a run from a checkpoint need not take up."""
+    log = log._replace(begins=log.begins._replace(rest_believed=False))
+    rows = folded(log, (), records=True)
+    return restore(row.content for row in rows if row.tag == RECORD)
+
+
+def folded(
+    log: NodeLog,
+    stands: Sequence[Stand],
+    marks: Sequence[Mark] = (),
+    named: Sequence[str] = (),
+    *,
+    records: bool = False,
+) -> list[ResultRow]:
     """Fold as the workers do, each task by itself."""
     names = map(bucket_file, range(BUCKETS))
     buckets = {**{name: Bucket(name, (), log.begins) for name in names}, **buckets_of(log)}
@@ -95,12 +109,14 @@ def folded(log: NodeLog, stands: Sequence[Stand]) -> list[ResultRow]:
         row
         for each in buckets.values()
         for row in fold_bucket(
-            *(each, cluster, _ALL, (), stops_in(log, stands, each)), records=True
+            *(each, cluster, _ALL, marks, stops_in(log, stands, each)),
+            named=named,
+            records=records,
         )
     ]
     whole = sources_by_segment(log)
     stops = stops_of(log, stands)
-    return [*rows, *fold_cluster(whole, _ALL, log.begins, (), stops, records=True)]
+    return [*rows, *fold_cluster(whole, _ALL, log.begins, marks, stops, records=records)]
 
 
 def _finding(row: ResultRow, node: str) -> Finding:

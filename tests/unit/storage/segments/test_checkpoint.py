@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.coordinator.model.events import OffsetCommitted, OffsetsCommitted
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.segments.checkpoint import (
     NOTHING,
     Checkpoint,
     CheckpointFlawed,
     checkpoint_name,
     checkpoints_in,
+    encode_checkpoint,
     newest_sound,
     publish_checkpoint,
     read_checkpoint,
+    stored_groups,
     write_checkpoint,
 )
 from spark.event_logs import busy_log
@@ -38,6 +42,22 @@ def test_s24_a_checkpoint_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read.state == checkpoint.state
     assert dict(read.heads) == checkpoint.heads
     assert read.digest == checkpoint.digest
+
+
+def test_s24_groups_go_over_into_another_file_as_they_are_stored(tmp_path: Path) -> None:
+    """Those whose keys LMDB cannot hold among them; what is not wanted stays behind."""
+    log = busy_log()
+    log.entry("g2", OffsetsCommitted((OffsetCommitted("t" * 600, 0, 1, -1, ""),)))
+    whole = Checkpoint(log.records[-1].position, log.state, log.heads)
+    path = write_checkpoint(tmp_path / "segments", whole)
+    rest = {name: group for name, group in log.state.groups.items() if name != "g2"}
+    without = whole._replace(state=log.state._replace(groups=PMap(rest)))
+
+    others = stored_groups(path, lambda group_id: group_id == "g2")
+    (tmp_path / "made").write_bytes(b"".join(encode_checkpoint(without, others)))
+
+    assert read_checkpoint(tmp_path / "made").state == log.state
+    assert read_checkpoint(path, rest.__contains__).state == without.state
 
 
 def test_s24_a_change_of_any_byte_is_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ Runs in Spark's workers, and imports no Spark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from holdfast.coordinator.classic.state import Member
@@ -17,6 +17,7 @@ from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.consumer.state import CONSUMER
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.state import EMPTY, Group, Offset
+from holdfast.replay.checkpoint.touched import touched
 from holdfast.replay.read.log_rows import Bucket
 from holdfast.replay.verify.checkpoint.cluster_rows import cluster_rows
 from holdfast.replay.verify.checkpoint.consumer_rows import FIRST, Told, consumer_rows
@@ -37,11 +38,14 @@ KEPT: Final = -1
 """The ordinals of these rows, before all records of an entry, in the order in which they count."""
 
 
-def checkpoint_rows(bucket: Bucket) -> Iterator[tuple[object, ...]]:
-    """Yield rows of `segments.columns.SCHEMA` for each group that was there when the log begins."""
+def checkpoint_rows(bucket: Bucket, named: Collection[str] = ()) -> Iterator[tuple[object, ...]]:
+    """Yield rows of `segments.columns.SCHEMA` for each group that was there when the log begins.
+
+    As the fold does, it leaves out those without a record that are not `named`.
+    """
     if not bucket.begins.cut:
         return
-    state, last = bucket.checkpoint().state, bucket.begins.last
+    state, last = touched(bucket, named).checkpoint().state, bucket.begins.last
     if bucket.name == CLUSTER_FILE:
         for told in cluster_rows(state, last):
             yield _row("", state.cluster_seq, told)

@@ -1,0 +1,184 @@
+"""Behind a run's checkpoint only groups with new records are taken up, and nothing else changes.
+
+The digest of the whole state, at each place at which it is wanted, and the next checkpoint are as
+if all had been (S3, S24). What they should be is told by the model's state, and by a fold of the
+whole log (docs/adr/0067).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from holdfast.coordinator.model.events import GroupCreated
+from holdfast.replay.checkpoint import narrowing
+from holdfast.replay.checkpoint.folder import opened
+from holdfast.replay.checkpoint.parts import PART, Stand, Stood, stood
+from holdfast.replay.checkpoint.run import CheckpointRun
+from holdfast.replay.checkpoint.touched import touched
+from holdfast.replay.read.log_rows import GROUP, REST, Bucket, ResultRow, part_name
+from holdfast.replay.read.node_logs import NodeLog, buckets_of, node_log, node_logs
+from holdfast.replay.verify.anchor_marks import Mark, Reached, summed
+from holdfast.replay.verify.checkpoint.rows import checkpoint_rows
+from holdfast.storage.codec.state_image import DIGEST_SPAN, digest_of
+from holdfast.storage.segments.checkpoint import Checkpoint, read_checkpoint
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import BUCKETS, bucket_of
+from spark.cut_logs import beginning
+from spark.event_logs import EventLog, committed, eventful_log, write_node
+from unit.replay.checkpoint.plain_run import folded, run
+
+STILL = [f"still {number}" for number in range(20)]
+"""Groups to which nothing more happens, but for one; some share a bucket with one that moves."""
+
+
+def standing() -> EventLog:
+    """What the first run finds."""
+    log = eventful_log()
+    for name in STILL:
+        log.entry(name, GroupCreated(), committed(0, 1), committed(1, 2), request=name)
+    return log
+
+
+def moving() -> EventLog:
+    """What comes behind it: a group goes on, one has a record again, and one is new."""
+    log = standing()
+    log.entry("g", committed(2, 7), request="goes on")
+    log.entry(STILL[3], committed(0, 9), request="no longer")
+    log.entry("new here", GroupCreated(), committed(0, 3), request="new")
+    log.silent_entry()
+    log.entry("g", committed(1, 8), request="goes on again")
+    return log
+
+
+BEFORE, LOG = standing(), moving()
+FIRST_END = BEFORE.rows[-1].position
+MOVED = {"g", STILL[3], "new here"}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A node that went on behind a first run; the checkpoint of that is beside it."""
+    count, folder = len(BEFORE.rows), tmp_path_factory.mktemp("touched")
+    node = write_node(folder / "n1", "n1", LOG.rows[:count])
+    assert run([node], folder / "kept").report.kept == FIRST_END
+    write_segment(node / "segments", LOG.rows[count:], "c", "n1")
+    return node
+
+
+@pytest.fixture(scope="module")
+def narrowed(node: Path) -> NodeLog:
+    return behind_checkpoint(node)
+
+
+def behind_checkpoint(node: Path) -> NodeLog:
+    """The log as the second run has it."""
+    with opened(node.parent / "kept") as folder:
+        (log,) = CheckpointRun(folder, node_logs([node]), full=False).logs
+    return log
+
+
+def told(rows: Sequence[ResultRow]) -> set[str]:
+    return {row.grp for row in rows if row.tag == GROUP} - {""}
+
+
+def digest(rows: Sequence[ResultRow]) -> int:
+    return sum(row.idx for row in rows if row.tag in {GROUP, REST}) % DIGEST_SPAN
+
+
+def kept_by(rows: Sequence[ResultRow], folder: Path) -> dict[str, Checkpoint]:
+    """The parts of a checkpoint, as the next run reads them."""
+    folder.mkdir()
+    for row in rows:
+        if row.tag == PART:
+            with (folder / part_name(row.key)).open("ab") as file:
+                file.write(row.content)
+    return {path.name: read_checkpoint(path) for path in sorted(folder.iterdir())}
+
+
+def test_only_groups_with_new_records_are_taken_up(narrowed: NodeLog) -> None:
+    assert {bucket_of(name) for name in STILL} & {bucket_of(name) for name in MOVED}
+
+    assert told(folded(narrowed, ())) == MOVED
+
+
+def test_s3_the_digest_is_that_of_the_whole_state(narrowed: NodeLog) -> None:
+    whole = LOG.state._replace(applied_index=narrowed.last.index)
+
+    assert digest(folded(narrowed, ())) == digest_of(whole)
+
+
+def test_s3_digests_at_anchors_and_at_ends_of_segments_are_those_of_a_whole_fold(
+    node: Path,
+    narrowed: NodeLog,
+) -> None:
+    """Between the new records, and before the first of them."""
+    first = narrowed.begins.last
+    marks = [Mark(index, 1) for index in range(first.index, narrowed.last.index + 1)]
+    stands = [Stand(narrowed.last, keep=True)]
+
+    mine = reached(narrowed, stands, marks)
+
+    assert mine == reached(node_log(node), stands, marks)
+    assert len({each.digest for each in mine[0].values()}) == len(marks)
+
+
+def reached(
+    log: NodeLog, stands: list[Stand], marks: list[Mark]
+) -> tuple[dict[Mark, Reached], list[Stood]]:
+    rows = folded(log, stands, marks)
+    at_marks = [row for row in rows if row.tag == "mark"]
+    return summed(at_marks, marks), stood([row for row in rows if row.tag == "stood"], stands)
+
+
+def test_s24_the_next_checkpoint_has_all_groups(
+    node: Path, narrowed: NodeLog, tmp_path: Path
+) -> None:
+    """Those that lie still, too, and the heads of their chains; each part is read by itself."""
+    stands = [Stand(narrowed.last, keep=True)]
+    whole = node_log(node)
+
+    mine = kept_by(folded(narrowed, stands), tmp_path / "mine")
+
+    assert mine == kept_by(folded(whole, stands), tmp_path / "whole")
+    assert len(mine) == BUCKETS + 1
+    groups = [name for part in mine.values() for name in part.state.groups]
+    assert sorted(groups) == sorted(LOG.state.groups)
+
+
+def test_a_group_that_is_asked_for_is_taken_up_by_both_implementations(narrowed: NodeLog) -> None:
+    """A node may have published the digest of a group that lies still."""
+    named = {STILL[5]}
+
+    rows = folded(narrowed, (), named=tuple(named))
+
+    assert told(rows) == MOVED | named
+    assert digest(rows) == digest(folded(narrowed, ()))
+    by_sql = {
+        str(row[2])
+        for bucket in buckets_of(narrowed).values()
+        for row in checkpoint_rows(bucket, named)
+    }
+    assert by_sql - {""} == (MOVED | named) - {"new here"}
+
+
+def test_a_run_of_another_version_takes_up_all_groups(node: Path) -> None:
+    """Its states may have other digests, though they tell the same."""
+    with patch.object(narrowing, "writer", return_value="holdfast of tomorrow"):
+        log = behind_checkpoint(node)
+
+    rows = folded(log, ())
+
+    assert told(rows) == set(LOG.state.groups)
+    assert digest(rows) == digest_of(LOG.state._replace(applied_index=log.last.index))
+
+
+def test_what_was_cut_off_by_retention_is_taken_up_whole(tmp_path: Path) -> None:
+    """Nobody has verified what its checkpoint stands for."""
+    begins = beginning(tmp_path / "cut", LOG, len(BEFORE.rows))
+
+    assert begins.cut
+    assert touched(Bucket("bucket-00.parquet", (), begins)).groups is None

@@ -14,6 +14,10 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from holdfast.cli.main import main
+from holdfast.replay import app
+from holdfast.replay.findings import Report
+from holdfast.replay.verify.compare import Expected
+from holdfast.storage.codec.state_image import DIGEST_SPAN, digest_of, group_contents, weight
 from holdfast.storage.segments.segment_writer import write_segment
 from spark.damage import lost
 from spark.event_logs import eventful_log, write_node
@@ -70,6 +74,30 @@ def test_s24_both_implementations_go_on_from_the_checkpoint_to_the_same_state(
     assert third.report.passed
     assert third.report.records == len(LOG.rows) - CUT - 20
     assert third.state == LOG.state._replace(applied_index=LOG.records[-1].position.index)
+
+
+def test_s3_what_was_published_of_a_group_that_lies_still_is_compared(
+    nodes: list[Path], tmp_path: Path, spark: SparkSession
+) -> None:
+    """It has no new record, and so is taken up for this alone (docs/adr/0067)."""
+    assert run(nodes, tmp_path / "checkpoint").report.passed
+    sealed(nodes, CUT, len(LOG.rows))
+    moved = {record.group_id for record in LOG.records[CUT:]}
+    still = next(name for name in sorted(LOG.state.groups) if name not in moved)
+    right = sum(map(weight, group_contents(LOG.state.groups[still]))) % DIGEST_SPAN
+    last = LOG.records[-1].position.index
+
+    def published(digest: int) -> Report:
+        told = Expected(last, groups={still: digest})
+        checkpoint = tmp_path / "checkpoint"
+        return app.verify(nodes, expected_digest=told, checkpoint=checkpoint, spark=spark)
+
+    wrong = published(right ^ 1)
+    assert [(finding.kind, finding.group) for finding in wrong.findings] == [("digest", still)]
+    done = published(right)
+    assert done.passed, done.table()
+    assert done.group_digests == {still: right}
+    assert done.digest == digest_of(LOG.state._replace(applied_index=last))
 
 
 def test_s3_a_record_that_is_lost_right_behind_the_checkpoint_is_found(

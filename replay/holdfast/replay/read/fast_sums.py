@@ -17,8 +17,11 @@ from holdfast.replay.read.record_sums import RecordSums, fast_hashes, sum_row
 from holdfast.replay.read.urls import TASK_FETCHES, is_url, local_file
 
 _COLUMNS: Final = ("idx", "ordinal", "payload")
-_TASK_RECORDS: Final = 500_000
-"""How many records one task takes of segments that have fewer."""
+_TASK_RECORDS: Final = (250_000, 2_000_000)
+"""How many records one task takes, at least and at most, if no segment alone has more."""
+_TASKS: Final = 8
+"""Into how many tasks a log is shared out between these bounds: each has a price of its own, and
+each worker of a few should have several."""
 _TASK_FILES: Final = 1_600
 """How many files, which cost more than few records do; behind a URL fewer (`TASK_FETCHES`)."""
 
@@ -33,12 +36,14 @@ class Files(NamedTuple):
 def shares(log: NodeLog) -> Iterator[tuple[Files, ...]]:
     """Share a log's segments out among tasks, so that each has enough to do, and not too much."""
     share, records, files = list[Files](), 0, 0
+    few, many = _TASK_RECORDS
+    enough = min(max(few, sum(s.manifest.count for s in log.segments) // _TASKS), many)
     for segment in log.segments:
         share.append(Files(segment.key, tuple(segment.files)))
         records += segment.manifest.count
         files += len(segment.files)
         files_max = TASK_FETCHES if is_url(segment.files[0]) else _TASK_FILES
-        if records >= _TASK_RECORDS or files >= files_max:
+        if records >= enough or files >= files_max:
             yield tuple(share)
             share, records, files = [], 0, 0
     if share:

@@ -38,10 +38,20 @@ def test_s22_each_record_is_counted_as_often_as_it_is_stored(log: NodeLog) -> No
 
 @pytest.mark.parametrize(
     ("records", "files", "tasks"),
-    [(1, 1_000, 4), (20, 1_000, 2), (1_000, 1_000, 1), (1_000, 1, 4)],
+    [
+        ((1, 1_000), 1_000, 4),
+        ((20, 1_000), 1_000, 2),
+        ((1_000, 1_000), 1_000, 1),
+        ((1_000, 1_000), 1, 4),
+        ((1, 1), 1_000, 4),  # all of it is to be few tasks, but none is to have so much
+    ],
 )
 def test_small_segments_share_a_task_and_each_is_in_one(
-    records: int, files: int, tasks: int, log: NodeLog, monkeypatch: pytest.MonkeyPatch
+    records: tuple[int, int],
+    files: int,
+    tasks: int,
+    log: NodeLog,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fast_sums, "_TASK_RECORDS", records)
     monkeypatch.setattr(fast_sums, "_TASK_FILES", files)
@@ -50,3 +60,11 @@ def test_small_segments_share_a_task_and_each_is_in_one(
 
     assert [files.key for share in found for files in share] == [s.key for s in log.segments]
     assert len(found) == tasks
+
+
+def test_a_longer_log_has_longer_tasks(log: NodeLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task has a price of its own, which a long log would pay many times."""
+    monkeypatch.setattr(fast_sums, "_TASK_RECORDS", (1, 1_000))
+    monkeypatch.setattr(fast_sums, "_TASKS", 2)
+
+    assert len(list(shares(log))) == 2

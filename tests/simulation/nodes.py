@@ -38,7 +38,7 @@ from simulation.server_side import SimServer
 from simulation.state import SimSnapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holdfast.coordinator.model.commands import FormCluster
     from holdfast.coordinator.model.events import Record
@@ -127,7 +127,7 @@ class SimNode:
         schedule: Schedule,
         peers: Peers,
         watcher: Watcher,
-        random: Random,
+        chance: Callable[[str], Random],
         file: Sequence[str],
         *,
         newest: bool,
@@ -135,9 +135,13 @@ class SimNode:
     ) -> None:
         """`file`: the nodes that its file names, itself among them.
 
-        `newest`: this world begins at the newest level. `settings`: what the cluster begins with.
+        `chance`: gives one of the world's seed to what is named. `newest`: this world begins at the
+        newest level. `settings`: what the cluster begins with.
         """
+        random = chance(name)
         self.name, self.random, self._newest = name, random, newest
+        self.sealers = chance(f"children of {name} that seal")
+        """What decides the fates of its children that seal."""
         self._file = tuple(file)
         self._settings = tuple(settings)
         self._schedule, self._peers, self.watcher = schedule, peers, watcher

@@ -68,7 +68,7 @@ def sealing_of(node: SimNode, turn: int) -> Sealing:
     process, replica = node.process, node.replica
     if process is None or replica is None:
         raise RuntimeError(f"{node.name} does not run")
-    process.child = Child(node.disk, Random(f"children of {process.name} that seal"))
+    process.child = Child(node.disk, node.sealers)
     place = SealingPlace(Path("state"), Path("segments"), "simulated", node.name, turn)
     store = cast("StateStore", Store(node.disk.state))
     return Sealing(place, store, replica.snapshot, lambda: replica.state.level, _pause)
@@ -103,7 +103,9 @@ class Child:
     """The process that seals: a model of its time and its death around its own code."""
 
     def __init__(self, disk: Disk, random: Random) -> None:
-        self._disk, self._random = disk, random
+        self._disk = disk
+        self.random = random
+        """Of the world's seed: when it is done, and whether it dies."""
 
     async def __call__(self, module: str, *arguments: str) -> Ended:
         """Seal segment by segment; what is done before its death stays."""
@@ -111,15 +113,15 @@ class Child:
             raise RuntimeError(f"no model of {module}")
         last = Position(int(arguments[2]), int(arguments[3]))
         done = max((each.last for each in self._disk.segments), default=_BEGINNING)
-        dies = self._random.random() < DIES
-        await asyncio.sleep(self._random.uniform(*TAKES_S))
+        dies = self.random.random() < DIES
+        await asyncio.sleep(self.random.uniform(*TAKES_S))
         names = []
         for rows in seal.segments_due(self._disk.state, done, last):
-            if dies and self._random.random() < 0.5:
+            if dies and self.random.random() < 0.5:
                 break
             self._disk.segments.append(segment_of(rows))
             names.append(str(self._disk.segments[-1].last.index))
-            await asyncio.sleep(self._random.uniform(*NEXT_S))
+            await asyncio.sleep(self.random.uniform(*NEXT_S))
         return Ended(-9, "", "killed") if dies else Ended(0, " ".join(names), "")
 
 

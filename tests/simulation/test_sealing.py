@@ -1,7 +1,11 @@
-"""S22: the judge of segments says no to what breaks the rule, and to nothing else."""
+"""S22: the judge of segments says no to what breaks the rule, and to nothing else.
+
+And what it judges differs from seed to seed.
+"""
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -9,7 +13,10 @@ import pytest
 
 from holdfast.coordinator.model.events import SegmentSealed
 from holdfast.coordinator.model.ids import Position
-from simulation.sealing import Segment, broken_segments, seals, segment_of
+from simulation.outcome import BUSY
+from simulation.pinned import pinned
+from simulation.sealing import Child, Segment, broken_segments, seals, segment_of
+from simulation.world import World
 from spark.event_logs import EventLog, busy_log, committed
 
 if TYPE_CHECKING:
@@ -79,3 +86,28 @@ def test_boundaries_are_set_in_some_of_the_seeds() -> None:
     count = sum(seals(seed) for seed in range(1, 201))
 
     assert 30 <= count <= 100
+
+
+def no_channel(*_: object) -> object:
+    """Clients open none before the nodes have started."""
+    raise AssertionError("a client has begun already")
+
+
+def fates(seed: int) -> list[float]:
+    """What the chance of a node's children that seal says first in the world of a seed."""
+    with pinned(seed, no_channel):
+        world = World(seed, [], BUSY._replace(seals=True))
+        world.schedule.run(1_000)
+        process = world.nodes["node-1"].process
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # what has not begun yet
+            world.close()
+    assert process is not None
+    assert isinstance(process.child, Child)
+    return [process.child.random.random() for _ in range(8)]
+
+
+def test_each_seed_has_its_own_fates_of_children_that_seal() -> None:
+    """Else all seeds try the same few deaths of a child, at the same of its segments."""
+    assert fates(1) == fates(1)
+    assert fates(1) != fates(2)

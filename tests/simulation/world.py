@@ -107,10 +107,9 @@ class World:
     # --- the nodes ---
 
     def _make(self, name: str, file: Sequence[str]) -> SimNode:
-        chance, newest = self._chance(name), self._newest
         node = SimNode(
-            *(name, self.schedule, self._peers, self.recorder, chance, file),
-            newest=newest,
+            *(name, self.schedule, self._peers, self.recorder, self._chance, file),
+            newest=self._newest,
             settings=settings_with(
                 beside=computes_beside(self.seed, self.shape.kinds),
                 pause_ms=self.shape.pause_ms,

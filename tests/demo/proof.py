@@ -96,7 +96,7 @@ def _read_one(cluster_id: str, node: Node) -> Left:
             f"{node.name} stopped without making its state durable; see its node.log"
         )
     end = Position(meta.index, _LAST_ORDINAL)
-    seal(node.data / STATE, node.data / TAIL, end, cluster_id, node.name, FORMAT_VERSION)
+    list(seal(node.data / STATE, node.data / TAIL, end, cluster_id, node.name, FORMAT_VERSION))
     return Left(node.name, meta, digest_of(restore(contents)))
 
 

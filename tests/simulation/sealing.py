@@ -115,14 +115,15 @@ class Child:
         done = max((each.last for each in self._disk.segments), default=_BEGINNING)
         dies = self.random.random() < DIES
         await asyncio.sleep(self.random.uniform(*TAKES_S))
-        names = []
+        printed = ""
         for rows in seal.segments_due(self._disk.state, done, last):
             if dies and self.random.random() < 0.5:
                 break
             self._disk.segments.append(segment_of(rows))
-            names.append(str(self._disk.segments[-1].last.index))
+            _, last_in_it, _ = self._disk.segments[-1]
+            printed += f"{seal.Made(str(last_in_it.index), last_in_it)}\n"
             await asyncio.sleep(self.random.uniform(*NEXT_S))
-        return Ended(-9, "", "killed") if dies else Ended(0, " ".join(names), "")
+        return Ended(-9, printed, "killed") if dies else Ended(0, printed, "")
 
 
 def segment_of(rows: Iterable[Row]) -> Segment:

@@ -23,6 +23,7 @@ from holdfast.runtime.event_log.child import run_child
 from holdfast.runtime.event_log.rests import Rests
 from holdfast.storage.disk.priority import idle_disk
 from holdfast.storage.errors import StorageError, WriteOvertaken
+from holdfast.storage.segments.seal import told
 from holdfast.storage.segments.segments import format_at
 from holdfast.storage.state.state_store import StateStore
 
@@ -133,7 +134,10 @@ class Sealing:
             await self._pause(self._place.turn * count * TURN_SECONDS_AN_EVENT)
 
     async def _seal(self, last: Position) -> None:
-        """Seal and drop the same records: an install in between changes the generation."""
+        """Seal and drop the same records: an install in between changes the generation.
+
+        Of a child that failed, the segments that it had made until then count all the same.
+        """
         generation = self._store.generation
         await self._make_durable()
         place = self._place
@@ -145,14 +149,16 @@ class Sealing:
             )
         finally:
             await asyncio.to_thread(self._store.release_dead_readers)
-        if ended.code != 0:
+        made, failed = told(ended.output), ended.code != 0
+        for each in made:
+            logger.info("sealed segment %s", each.name)
+        if made or not failed:
+            await asyncio.to_thread(self._drop, made[-1].last if failed else last, generation)
+        if failed:
             raise OSError(f"the sealing process ended with {ended.code}: {ended.complaint!r}")
-        if await asyncio.to_thread(self._drop, last, generation):
-            for name in ended.output.split() or ["(nothing new)"]:
-                logger.info("sealed segment %s", name)
 
-    def _drop(self, last: Position, generation: int) -> bool:
-        """Drop what is sealed, in slices; return False if the node stops. In a thread."""
+    def _drop(self, last: Position, generation: int) -> None:
+        """Drop what is sealed, in slices, until the node stops. In a thread."""
         rests = Rests()
 
         def go_on() -> bool:
@@ -160,4 +166,4 @@ class Sealing:
             return not self._ending.is_set()
 
         with idle_disk():
-            return self._store.drop_events(last, generation=generation, go_on=go_on)
+            self._store.drop_events(last, generation=generation, go_on=go_on)

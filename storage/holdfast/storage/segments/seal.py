@@ -4,7 +4,8 @@ As a program: `python -m holdfast.storage.segments.seal`.
 
 Decoding, sorting and compressing 100,000 records takes seconds of CPU, for which the node's own
 interpreter would be blocked. The child reads the event log in short read transactions, writes a
-segment for each boundary, and prints their names; the parent then drops the records from LMDB.
+segment for each boundary, and prints each one's name and end as soon as it is durable; the parent
+then drops the records from LMDB, also if the child ends before it has made all of them.
 
 Nodes seal at different moments, so that one may find two boundaries where another found each by
 itself. The log tells all of them, so their segments are the same.
@@ -16,12 +17,18 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import told_boundary
 from holdfast.storage.segments.checkpoint import checkpoints_in
-from holdfast.storage.segments.segments import Row, read_manifest, segment_name, segments_in
+from holdfast.storage.segments.segments import (
+    Manifest,
+    Row,
+    read_manifest,
+    segment_name,
+    segments_in,
+)
 from holdfast.storage.state.state_store import EventRecord, StateStore
 
 BATCH = 5_000
@@ -73,20 +80,20 @@ def _boundaries(log: EventLog, done: Position, last: Position) -> list[Position]
 
 def seal(
     state: Path, segments: Path, last: Position, cluster_id: str, node_id: str, format_version: int
-) -> list[str]:
-    """Seal the event log's records up to `last`, a segment for each boundary; return their names.
+) -> Iterator[Manifest]:
+    """Seal the event log's records up to `last`, a segment for each boundary.
 
-    `format_version`: of the manifests, by the level in force. Raises OSError and StorageError; an
-    unfinished segment is invisible.
+    Yields each one's manifest as soon as it is durable. `format_version`: of the manifests, by the
+    level in force. Raises OSError and StorageError; an unfinished segment is invisible.
     """
+    from holdfast.storage.segments.segment_writer import write_segment  # noqa: PLC0415 - loads Arrow
+
     # A crash while sealed records were being dropped has left some in the log.
     done = sealed_up_to(segments)
     store = StateStore(state, beside_writer=True)
     try:
-        return [
-            _write(segments, rows, cluster_id, node_id, format_version)
-            for rows in segments_due(store, done, last)
-        ]
+        for rows in segments_due(store, done, last):
+            yield write_segment(segments, rows, cluster_id, node_id, format_version=format_version)
     finally:
         store.close()
 
@@ -98,24 +105,42 @@ def sealed_up_to(segments: Path) -> Position:
     return max((*ends, *cut_off), default=_BEGINNING)
 
 
-def _write(
-    segments: Path, rows: Iterator[Row], cluster_id: str, node_id: str, format_version: int
-) -> str:
-    from holdfast.storage.segments.segment_writer import write_segment  # noqa: PLC0415 - loads Arrow
+class Made(NamedTuple):
+    """What the program prints of a segment that it has made durable."""
 
-    made = write_segment(segments, rows, cluster_id, node_id, format_version=format_version)
-    return segment_name(Position(*made.first), Position(*made.last))
+    name: str
+    last: Position
+
+    def __str__(self) -> str:
+        """Format it as a line of the program's output."""
+        return f"{self.name} {self.last.index} {self.last.ordinal}"
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Made:
+        """Say what is to be printed of a segment."""
+        last = Position(*manifest.last)
+        return cls(segment_name(Position(*manifest.first), last), last)
+
+
+def told(output: str) -> list[Made]:
+    """Read what the program has printed; the end of a line tells that it is whole."""
+    lines = output.split("\n")[:-1]
+    return [
+        Made(name, Position(int(index), int(ordinal)))
+        for name, index, ordinal in map(str.split, lines)
+    ]
 
 
 def main(arguments: list[str]) -> int:
-    """Seal as a program; prints the segments' names.
+    """Seal as a program; prints a line for each segment: its name, and where it ends.
 
     The arguments are STATE SEGMENTS INDEX ORDINAL CLUSTER NODE FORMAT.
     """
     state, segments, index, ordinal, cluster_id, node_id, number = arguments
     last = Position(int(index), int(ordinal))
-    names = seal(Path(state), Path(segments), last, cluster_id, node_id, int(number))
-    sys.stdout.write(" ".join(names))
+    for manifest in seal(Path(state), Path(segments), last, cluster_id, node_id, int(number)):
+        sys.stdout.write(f"{Made.of(manifest)}\n")
+        sys.stdout.flush()  # the next segment may be this process's death
     return 0
 
 

@@ -22,7 +22,7 @@ from holdfast.runtime.event_log.seal import (
 )
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 from holdfast.storage.disk.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
-from holdfast.storage.segments.segments import read_manifest, read_rows, segments_in
+from holdfast.storage.segments.segments import read_manifest, read_rows, segment_name, segments_in
 from holdfast.storage.state.rules import StateMeta
 from holdfast.storage.state.state_install import install_from
 from holdfast.storage.state.state_store import EventRecord, StateStore, read_chunks
@@ -262,6 +262,35 @@ def test_s22_a_start_makes_each_boundary_that_was_missed_a_segment_of_its_own(no
 
     assert node.sealed() == TWO
     assert [each.index for each in node.store.events((0, 0), 100)] == [9, 10, 11]
+
+
+@pytest.mark.usefixtures("plain_child")
+def test_s22_segments_of_a_child_that_fails_at_a_later_one_are_done(tmp_path: Path) -> None:
+    """S22: what keeps one segment from being made keeps no records in LMDB that are sealed."""
+    node = Node(tmp_path, turn=1)  # so that it finds both boundaries at once
+    in_the_way = tmp_path / "segments" / segment_name(Position(6, 0), Position(8, 0))
+    in_the_way.parent.mkdir()
+    in_the_way.write_text("a file where a folder should be")
+    left: list[int] = []
+
+    async def pause(seconds: float) -> None:
+        node.paused.append(seconds)
+        if seconds == AGAIN_SECONDS:
+            left.extend(each.index for each in node.store.events((0, 0), 100))
+            in_the_way.unlink()
+
+    node.sealing._pause = pause
+
+    async def story() -> None:
+        await two_boundaries(node)
+        await node.make_durable()
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert left == [6, 7, 8, 9]
+    assert node.sealed() == TWO
+    assert [each.index for each in node.store.events((0, 0), 100)] == [9]
 
 
 @pytest.mark.usefixtures("plain_child")

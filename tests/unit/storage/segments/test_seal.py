@@ -95,6 +95,15 @@ def test_s22_a_log_that_begins_within_a_segment_gives_the_rest_of_it() -> None:
     ]
 
 
+def test_s22_what_a_sealing_process_printed_is_read_as_far_as_it_came() -> None:
+    """S22: its parent drops what it names; a process may be killed within a line."""
+    first, second = seal.Made("1-5", Position(5, 3)), seal.Made("6-8", Position(8, 0))
+
+    assert seal.told(f"{first}\n{second}\n") == [first, second]
+    assert seal.told(f"{first}\n{second}"[:-3]) == [first]
+    assert seal.told("") == []
+
+
 def test_s24_what_was_cut_off_is_not_sealed_again(tmp_path: Path) -> None:
     """S24: after a crash the log may hold records whose segment went; the checkpoint tells."""
     assert seal.sealed_up_to(tmp_path) == NOWHERE

@@ -9,7 +9,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator.cluster import retention
+from holdfast.runtime.background import unsealed
 from holdfast.runtime.background.history_retention import HistoryRetention
+from holdfast.runtime.event_log.seal import Sealing
 from holdfast.storage.codec.event_codec import told_boundary
 from holdfast.storage.disk.files import remove_tree
 from holdfast.storage.segments import checkpoint, cut, seal
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from holdfast.storage.segments.segments import Row
 
 SEAL = "tests/unit/storage/segments/test_seal.py::test_s22_"
+NODE = "tests/unit/runtime/event_log/test_seal.py::"
+UNSEALED = "tests/unit/runtime/background/test_unsealed.py::test_s24_"
 RULES = "tests/unit/coordinator/cluster/test_retention.py::test_s24_"
 LEADER = "tests/unit/runtime/background/test_history_retention.py::test_s24_"
 POWER = "tests/storage/test_cut_power.py::test_s24_"
@@ -54,6 +58,36 @@ def segment_ends_where_its_boundary_is_told() -> Iterator[None]:
         return [*(row.position for row in rows if told_boundary(row.content)), last]
 
     with replaced(seal, "_boundaries", at_its_record):
+        yield
+
+
+@seeded("S22", Scenario(f"{NODE}test_a_disk_that_refuses_keeps_the_records_where_they_are"))
+def records_dropped_though_the_child_failed() -> Iterator[None]:
+    """Records go from LMDB though the child that was to seal them failed, and are nowhere then."""
+    seal_and_drop = Sealing._seal
+
+    async def anyway(self: Sealing, last: Position) -> None:
+        generation = self._store.generation
+        try:
+            await seal_and_drop(self, last)
+        except OSError:
+            self._drop(last, generation)
+            raise
+
+    with replaced(Sealing, "_seal", anyway):
+        yield
+
+
+@seeded(
+    "S24", Scenario(f"{UNSEALED}a_cut_of_the_history_is_nothing_to_seal_however_many_there_are")
+)
+def cut_of_the_history_sealed() -> Iterator[None]:
+    """The record of a cut is something to seal: a log that only cuts itself off never rests."""
+
+    class Nothing:
+        """No record tells of it."""
+
+    with replaced(unsealed, "HistoryCut", Nothing):
         yield
 
 

@@ -172,7 +172,7 @@ class LogService(LogServiceServicer):
                 f"{error}. Hand the leadership to another node, whose disk is sound, and repeat "
                 "the call"
             )
-            raise CallFailed(grpc.StatusCode.UNAVAILABLE, sentence, "not-applied") from error
+            raise CallFailed(grpc.StatusCode.DATA_LOSS, sentence, "not-applied") from error
 
     async def _messages(
         self, request: lg.WatchRequest, bell: asyncio.Event, who: str, sight: Sight

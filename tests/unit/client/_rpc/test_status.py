@@ -76,6 +76,18 @@ def test_what_cannot_heal_is_not_retried() -> None:
     assert meaning(StatusCode.INVALID_ARGUMENT) == (fatal, InvalidArgument)
 
 
+def test_s5_a_node_whose_disk_cannot_be_read_is_not_asked_again_nor_another_one() -> None:
+    """S5: it says that nothing was done, and what to do; until then each answer is the same."""
+    words = [(OUTCOME_KEY, NOT_APPLIED)]
+    failed = classify(StatusCode.DATA_LOSS, "the disk", words, subject="X", request_id="id-1")
+
+    assert (failed.kind, type(failed.error)) == (FailureKind.FATAL, Unavailable)
+    assert not failed.move
+    assert isinstance(failed.error, Unavailable)
+    assert (failed.error.answered, failed.error.details) == (True, "the disk")
+    assert meaning(StatusCode.DATA_LOSS) == (FailureKind.RETRY, OutcomeUnknown)
+
+
 def test_a_refused_token_may_be_followed_by_a_better_one_unless_the_node_says_no() -> None:
     """S5: what a token's end breaks off may have happened; what was never begun has not."""
     code = StatusCode.UNAUTHENTICATED

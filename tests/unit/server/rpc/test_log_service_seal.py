@@ -243,9 +243,10 @@ def test_s3_a_cluster_of_any_level_takes_it(level: int) -> None:
     ],
 )
 def test_s5_a_disk_that_cannot_be_read_is_told_and_nothing_was_changed(failure: Exception) -> None:
-    """S5: the fault is this node's, before it proposed anything; another one may have a good disk.
+    """S5: the fault is of this node's disk, before it proposed anything.
 
-    It is no defect of the node, which INTERNAL would ask to report.
+    It is no defect of the node, which INTERNAL would ask to report; and no other node can answer
+    while this one leads, so clients are not sent to look for one, as by UNAVAILABLE.
     """
 
     async def story(node: Served) -> None:
@@ -255,7 +256,7 @@ def test_s5_a_disk_that_cannot_be_read_is_told_and_nothing_was_changed(failure: 
             await sealed(node, request_id())
 
         said = refused.value
-        assert said.code() is grpc.StatusCode.UNAVAILABLE
+        assert said.code() is grpc.StatusCode.DATA_LOSS
         assert str(failure) in (said.details() or "")
         assert "nothing was changed" in (said.details() or "")
         trailing = {key: str(value) for key, value in said.trailing_metadata() or ()}

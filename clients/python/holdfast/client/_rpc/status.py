@@ -103,7 +103,7 @@ def classify(
     said = readable(details) if outcome else ""
     if fatal is not None:
         fatal.details = said
-        if isinstance(fatal, OutcomeUnknown):
+        if isinstance(fatal, Unavailable | OutcomeUnknown):
             fatal.answered = code in _ANSWERS
         # A node's own words that this call is not served there, or that it does not hold the
         # events that are asked for: another one may.
@@ -141,6 +141,9 @@ def _fatal(
         )
     if code in {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED}:
         return Forbidden(text)
+    if code is StatusCode.DATA_LOSS and outcome == NOT_APPLIED:
+        # Its disk cannot be read, and nobody else can answer: a person has to do something first.
+        return Unavailable(text)
     if code in _REFUSALS and outcome == UNKNOWN:
         # S15: an id older than what the service remembers. It will not execute it, nor tell.
         return OutcomeUnknown(text, request_id=request_id or None)

@@ -1839,6 +1839,7 @@ class HistoryFacts(_message.Message):
     HINDRANCE_FIELD_NUMBER: _builtins.int
     CUT_INDEX_FIELD_NUMBER: _builtins.int
     SEALED_FIELD_NUMBER: _builtins.int
+    SEALING_PROBLEM_FIELD_NUMBER: _builtins.int
     segment_bytes: _builtins.int
     """Bytes of its sealed segments."""
     measured_ms: _builtins.int
@@ -1855,6 +1856,10 @@ class HistoryFacts(_message.Message):
     """Why it is not deleted although settings say so, as a sentence; empty: nothing hinders it."""
     cut_index: _builtins.int
     """Index of the last entry that was cut off by the log; 0: none was."""
+    sealing_problem: _builtins.str
+    """Why it cannot seal now, or cannot tell how far it has, as a sentence: a segment cannot be read, a disk is full. Empty:
+    nothing is known to be wrong, or the node is older than this field.
+    """
     @_builtins.property
     def sealed(self) -> _extras_pb2.Position:
         """The last event up to which the sealed segments on its disk lack none, or the last that was cut off. Unset: nothing is
@@ -1872,10 +1877,11 @@ class HistoryFacts(_message.Message):
         hindrance: _builtins.str = ...,
         cut_index: _builtins.int = ...,
         sealed: _extras_pb2.Position | None = ...,
+        sealing_problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms", "full_in_ms", b"full_in_ms", "sealed", b"sealed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms", "bytes_a_day", b"bytes_a_day", "cut_index", b"cut_index", "full_in_ms", b"full_in_ms", "hindrance", b"hindrance", "measured_ms", b"measured_ms", "retention", b"retention", "sealed", b"sealed", "segment_bytes", b"segment_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms", "bytes_a_day", b"bytes_a_day", "cut_index", b"cut_index", "full_in_ms", b"full_in_ms", "hindrance", b"hindrance", "measured_ms", b"measured_ms", "retention", b"retention", "sealed", b"sealed", "sealing_problem", b"sealing_problem", "segment_bytes", b"segment_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__full_in_ms: _TypeAlias = _typing.Literal["full_in_ms"]  # noqa: Y015
     _WhichOneofArgType__full_in_ms: _TypeAlias = _typing.Literal["_full_in_ms", b"_full_in_ms"]  # noqa: Y015

@@ -24,6 +24,11 @@ class Ended(NamedTuple):
     output: str
     complaint: str
 
+    @property
+    def reason(self) -> str:
+        """The last line of what it complained of: the message of a traceback."""
+        return self.complaint.strip().rpartition("\n")[2] or "it said nothing"
+
 
 async def run_child(module: str, *arguments: str, given: bytes | None = None) -> Ended:
     """Run `python -P -m module arguments` to its end. Raises TimeoutError, OSError.

@@ -30,6 +30,7 @@ from holdfast.storage.disk.priority import idle_disk
 from holdfast.storage.errors import StorageError
 from holdfast.storage.segments.checkpoint import checkpoint_name
 from holdfast.storage.segments.cut import EXIT_MISSING, remove_cut
+from holdfast.storage.segments.seal import end_of
 from holdfast.storage.segments.segment_sizes import SegmentSizes
 from holdfast.storage.segments.segments import read_manifest, segments_in
 
@@ -253,15 +254,14 @@ class Cutting:
 
 def _newest_end(segments: Path) -> Position:
     found = segments_in(segments)
-    return Position(*read_manifest(found[-1]).last) if found else Position(0, 0)
+    return end_of(found[-1]) if found else Position(0, 0)
 
 
 def _made(ended: Ended, last: Position) -> str:
     """Return what the child told of its checkpoint. Raises CannotCut if it made none."""
     if ended.code == 0:
         return ended.output
-    said = ended.complaint.strip().rpartition("\n")[2] or "it said nothing"
     place = f"{last.index}.{last.ordinal}"
     raise CannotCut(
-        f"there is no checkpoint at {place}, its process ended with {ended.code}: {said}"
+        f"there is no checkpoint at {place}, its process ended with {ended.code}: {ended.reason}"
     )

@@ -117,6 +117,8 @@ class Fetching:
         """
         self.missing: tuple[Gap, ...] = ()
         """The gaps that the last look found."""
+        self.problem = ""
+        """Why the last look could not find out what is missing; empty: it could."""
         self._due, self._looked = 1, 0
         """How many looks were due so far, and which of them the last one was that ended."""
         self._place, self._history, self._peers, self._call = place, history, peers, call
@@ -187,8 +189,12 @@ class Fetching:
 
     async def _note_missing(self) -> None:
         due = self._due
-        self.missing = tuple(await asyncio.to_thread(self._history.missing))
-        self._looked = due
+        try:
+            self.missing = tuple(await asyncio.to_thread(self._history.missing))
+        except _PASSING as error:
+            self.problem = str(error)
+            raise
+        self._looked, self.problem = due, ""
 
     async def _all_offers(self) -> list[_Offer]:
         """List what each peer has; flawed copies come last, and only if they are due.
@@ -240,7 +246,7 @@ class Fetching:
         if ended.code in _FLAWED:
             self._note_flaw(offer, ended)
         elif ended.code != 0:
-            raise OSError(f"its verification here ended with {ended.code}: {_last_line(ended)}")
+            raise OSError(f"its verification here ended with {ended.code}: {ended.reason}")
         else:
             logger.info("took over segment %s, fetched from %s", ended.output, offer.peer)
 
@@ -285,11 +291,6 @@ class Fetching:
 
 def _tell_passing(peer: str, error: Exception) -> None:
     logger.warning("missing records could not be fetched from %s: %s", peer, error)
-
-
-def _last_line(ended: Ended) -> str:
-    """Return the last line of a child's errors: the message of a traceback."""
-    return ended.complaint.strip().rpartition("\n")[2] or "it said nothing"
 
 
 def _remove_rest(segments: Path) -> None:

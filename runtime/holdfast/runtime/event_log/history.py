@@ -23,7 +23,7 @@ from holdfast.runtime.event_log.tail import Captured, Tail
 from holdfast.storage.codec.event_codec import decode_record
 from holdfast.storage.segments.adopt import Gap
 from holdfast.storage.segments.segment_reader import SegmentReader, boundary_in, just_before
-from holdfast.storage.segments.segments import Manifest
+from holdfast.storage.segments.segments import Manifest, naming
 from holdfast.storage.state.state_store import EventRecord
 
 SCAN: Final = 2_000
@@ -165,7 +165,7 @@ class History:
     def missing(self) -> list[Gap]:
         """Find the gaps in what this node should hold. Reads the disk; not for the loop's thread.
 
-        Raises `StorageError`, OSError, ValueError for a segment that cannot be read.
+        Raises `SegmentUnreadable` for a segment that cannot be read, `StorageError`, OSError.
         """
         recent = self._tail.since(BEGINNING)
         live = self._live_first(recent)
@@ -173,7 +173,8 @@ class History:
         sealed = self._held()  # after the event log, as in `_read`
         gaps, reached = [], self._cut_at()
         for path, manifest in sealed:
-            before = self._sealed.boundary_before(path)
+            with naming(path):
+                before = self._sealed.boundary_before(path)
             if before is not None and before > reached:
                 gaps.append(Gap(reached, before))
             reached = max(reached, Position(*manifest.last))

@@ -69,6 +69,8 @@ class Sealing:
         self._level = level
         self._pause = pause
         self._wanted = Position(0, 0)
+        self.problem = ""
+        """Why the last try failed; empty: it did not, or there was none."""
         self._task: asyncio.Task[None] | None = None
         self._ending = Event()
 
@@ -114,10 +116,12 @@ class Sealing:
             done = self._wanted
             try:
                 await self._seal(done)
+                self.problem = ""
             except WriteOvertaken:
                 logger.info("a snapshot was installed while records up to %s were sealed", done)
                 done = Position(0, 0)  # its own records before the boundary are not sealed yet
-            except (TimeoutError, StorageError, OSError):
+            except (TimeoutError, StorageError, OSError) as error:
+                self.problem = str(error)
                 logger.exception(
                     "records up to %s could not be sealed; they stay in the event log, and it is "
                     "tried again in %.0f s",
@@ -155,7 +159,8 @@ class Sealing:
         if made or not failed:
             await asyncio.to_thread(self._drop, made[-1].last if failed else last, generation)
         if failed:
-            raise OSError(f"the sealing process ended with {ended.code}: {ended.complaint!r}")
+            logger.info("the sealing process said: %s", ended.complaint)
+            raise OSError(f"the sealing process ended with {ended.code}: {ended.reason}")
 
     def _drop(self, last: Position, generation: int) -> None:
         """Drop what is sealed, in slices, until the node stops. In a thread."""

@@ -64,6 +64,8 @@ class Outlook(NamedTuple):
     cut_index: int = 0
     sealed: Position = retention.NO_POSITION
     """Up to where this node has sealed its log, and lacks nothing of it."""
+    sealing_problem: str = ""
+    """Why it cannot seal now, or cannot tell how far it has, as a sentence."""
 
 
 class HistoryOutlook:
@@ -78,17 +80,21 @@ class HistoryOutlook:
         reserve: int | None,
         others: Callable[[], int],
         gaps: Callable[[], Sequence[Gap] | None],
+        problem: Callable[[], str] = str,
     ) -> None:
         """`reserve`: node.disk_reserve_bytes. `others`: sums up journal and state; any thread.
 
         `gaps`: returns what is missing in the segments here, in order; None: not known yet.
+        `problem`: why this cannot be known, or the last try to seal failed; "": neither is so.
         """
         self._replica, self._cuts, self._proposes = replica, cuts, proposes
         self._directory, self._reserve, self._others = directory, reserve, others
-        self._gaps = gaps
+        self._gaps, self._problem = gaps, problem
         self._samples: deque[tuple[int, int]] = deque(maxlen=SAMPLES_MAX)
         self._parts: list[SealedPart] = []
         self._sealed = retention.NO_POSITION
+        self._unreadable = ""
+        """Why the newest segment could not be looked at; empty: it could."""
 
     async def run(self) -> None:
         """Look at the files from time to time, until cancelled."""
@@ -108,10 +114,11 @@ class HistoryOutlook:
     async def told(self) -> Outlook:
         """Tell what is known by the last look; of a disk that cannot be read, nothing."""
         sealed = await self._sealed_to()
+        problem = self._problem() or self._unreadable
         try:
             free = await asyncio.to_thread(room_left, self._directory, self._reserve)
         except OSError:
-            return Outlook(disk_forecast.UNKNOWN, sealed=sealed)
+            return Outlook(disk_forecast.UNKNOWN, sealed=sealed, sealing_problem=problem)
         parts, state, now_ms = self._parts, self._replica.state, self._replica.log_time_ms()
         hindrance = self._hindrance(parts, now_ms)
         growth = disk_forecast.growth_of(parts, now_ms)
@@ -125,6 +132,7 @@ class HistoryOutlook:
             hindrance,
             retention.cut_at(state).index,
             sealed,
+            problem,
         )
 
     async def _sealed_to(self) -> Position:
@@ -132,10 +140,12 @@ class HistoryOutlook:
         cut, gaps = retention.cut_at(self._replica.state), self._gaps()
         if gaps is None:
             return cut
+        self._unreadable = ""
         if self._sealed < self._replica.state.sealed:
             try:
                 self._sealed = max(self._sealed, await self._cuts.reached())
             except (OSError, ValueError) as error:
+                self._unreadable = str(error)
                 logger.info("the newest segment cannot be looked at: %s", error)
         return max(min([self._sealed, *(gap.after for gap in gaps)]), cut)
 

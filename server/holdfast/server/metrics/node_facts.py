@@ -69,4 +69,5 @@ def _history(outlook: Outlook) -> a.HistoryFacts:
         hindrance=outlook.hindrance,
         cut_index=outlook.cut_index,
         sealed=x.Position(index=sealed.index, ordinal=sealed.ordinal) if sealed.index else None,
+        sealing_problem=outlook.sealing_problem,
     )

@@ -198,6 +198,7 @@ def _outlook(
         *(opened.replica, opened.cutting, retention, directory.path, config.disk_reserve_bytes),
         lambda: taken(directory.journal_path) + taken(directory.state_path),
         lambda: opened.fetching.known_gaps,
+        lambda: opened.fetching.problem or opened.sealing.problem,
     )
 
 

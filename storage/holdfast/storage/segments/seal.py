@@ -25,6 +25,8 @@ from holdfast.storage.segments.checkpoint import checkpoints_in
 from holdfast.storage.segments.segments import (
     Manifest,
     Row,
+    SegmentUnreadable,
+    naming,
     read_manifest,
     segment_name,
     segments_in,
@@ -99,10 +101,19 @@ def seal(
 
 
 def sealed_up_to(segments: Path) -> Position:
-    """Return how far a node has sealed: to the end of a segment, or of what was cut off since."""
-    ends = (Position(*read_manifest(each).last) for each in segments_in(segments))
+    """Return how far a node has sealed: to the end of a segment, or of what was cut off since.
+
+    Raises SegmentUnreadable.
+    """
+    ends = map(end_of, segments_in(segments))
     cut_off = (place for place, _ in checkpoints_in(segments))
     return max((*ends, *cut_off), default=_BEGINNING)
+
+
+def end_of(segment: Path) -> Position:
+    """Return the last position in a segment. Raises SegmentUnreadable."""
+    with naming(segment):
+        return Position(*read_manifest(segment).last)
 
 
 class Made(NamedTuple):
@@ -138,9 +149,13 @@ def main(arguments: list[str]) -> int:
     """
     state, segments, index, ordinal, cluster_id, node_id, number = arguments
     last = Position(int(index), int(ordinal))
-    for manifest in seal(Path(state), Path(segments), last, cluster_id, node_id, int(number)):
-        sys.stdout.write(f"{Made.of(manifest)}\n")
-        sys.stdout.flush()  # the next segment may be this process's death
+    try:
+        for manifest in seal(Path(state), Path(segments), last, cluster_id, node_id, int(number)):
+            sys.stdout.write(f"{Made.of(manifest)}\n")
+            sys.stdout.flush()  # the next segment may be this process's death
+    except SegmentUnreadable as flaw:
+        sys.stderr.write(f"{flaw}\n")
+        return 1
     return 0
 
 

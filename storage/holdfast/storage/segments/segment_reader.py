@@ -21,6 +21,7 @@ from holdfast.storage.segments.segments import (
     Row,
     bucket_file,
     bucket_of,
+    naming,
     read_manifest,
     segments_in,
 )
@@ -43,7 +44,7 @@ class SegmentReader:
         self._lock = Lock()
 
     def segments(self) -> list[tuple[Path, Manifest]]:
-        """List the finished segments in order. Raises OSError; ValueError for a foreign format.
+        """List the finished segments in order. Raises SegmentUnreadable.
 
         FileNotFoundError: one was removed at this moment.
         """
@@ -52,7 +53,8 @@ class SegmentReader:
     def manifest(self, segment: Path) -> Manifest:
         """Return the manifest of a segment in the folder, finished or not. Raises as `segments`."""
         if segment not in self._manifests:
-            self._manifests[segment] = read_manifest(segment)
+            with naming(segment):
+                self._manifests[segment] = read_manifest(segment)
         return self._manifests[segment]
 
     def boundary_before(self, segment: Path) -> Position | None:
@@ -114,10 +116,9 @@ def boundary_before(segment: ArchivePath, manifest: Manifest) -> Position | None
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and no start needs it
 
     first = Position(*manifest.first)
-    path = segment / CLUSTER_FILE
-    if not path.exists():
+    if CLUSTER_FILE not in manifest.files:
         return just_before(first)
-    table = _parquet(path).read(columns=["idx", "type", "payload"])
+    table = _parquet(segment / CLUSTER_FILE).read(columns=["idx", "type", "payload"])
     if ClusterFormed.__name__ in table.column("type").to_pylist():
         return None
     rows = table.filter(pc.field("type") == SegmentSealed.__name__).sort_by("idx")

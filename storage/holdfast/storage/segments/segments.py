@@ -10,7 +10,8 @@ records and paths: no LMDB, no Raft, no Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from operator import attrgetter
@@ -44,6 +45,36 @@ _HALF: Final = 1 << 32
 
 class OtherFormat(ValueError):
     """A manifest is of another format: the segment may be sound, and this version cannot tell."""
+
+
+class SegmentUnreadable(OSError):
+    """A sealed segment on this node's disk cannot be read; says which, why, and what to do."""
+
+    def __init__(self, segment: Path, error: Exception) -> None:
+        """`error`: what reading it ended with."""
+        self.segment = segment
+        super().__init__(
+            f"the sealed segment {segment} cannot be read: {error}. Look at the disk, and move the "
+            "segment's folder out of the data directory: within minutes the node fetches it again "
+            "from another one"
+        )
+
+
+@contextmanager
+def naming(segment: Path) -> Iterator[None]:
+    """Name the segment that cannot be read in here. Raises SegmentUnreadable.
+
+    One that was removed at this moment is none: that raises FileNotFoundError as it did. Nor is
+    one of another format, which says itself what to do.
+    """
+    try:
+        yield
+    except OtherFormat:
+        raise
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and not (segment / MANIFEST).exists():
+            raise
+        raise SegmentUnreadable(segment, error) from error
 
 
 class Row(NamedTuple):

@@ -96,12 +96,17 @@ class Nodes:
 def answer(
     name: str, nodes: list[a.DescribedNode], told: object
 ) -> a.DescribeClusterResponse | None:
-    """What a node answers: None not at all, "" without facts, 0 without having sealed."""
+    """What a node answers: None not at all, "" without facts, 0 without having sealed.
+
+    Other text is what keeps it from that.
+    """
     if told is None:
         return None
     response = a.DescribeClusterResponse(node=name, nodes=nodes)
     if isinstance(told, x.Position):
         response.facts.history.sealed.CopyFrom(told)
+    elif told and isinstance(told, str):
+        response.facts.history.sealing_problem = told
     elif told == 0:
         response.facts.history.segment_bytes = 0
         response.facts.wall_time_ms = 1
@@ -133,6 +138,7 @@ def test_it_waits_for_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
         ("", "n2 tells readers of the cluster alone"),
         (0, "n2 has sealed nothing, or its version does not tell it"),
         (BEFORE, "n2 has sealed up to 7.0"),
+        ("the sealed segment X cannot be read", "n2 says: the sealed segment X cannot be read"),
     ],
 )
 def test_a_node_that_is_late_is_named_with_what_is_known_of_it(

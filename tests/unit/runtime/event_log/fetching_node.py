@@ -91,6 +91,11 @@ class Node:
             asyncio.run(fetching.fetch())
             yield fetching
 
+    def fetching(self) -> Fetching:
+        """What fetches here, in a process of its own."""
+        place = FetchingPlace(self.segments, "c", "n1", self.reserve)
+        return Fetching(place, self.history, self._peers, self._call)
+
     def _peers(self) -> list[str]:
         return sorted(self.sources)
 
@@ -98,8 +103,7 @@ class Node:
         """One look, as after an install."""
 
         async def story() -> Fetching:
-            place = FetchingPlace(self.segments, "c", "n1", self.reserve)
-            fetching = Fetching(place, self.history, self._peers, self._call)
+            fetching = self.fetching()
             await fetching.fetch()
             return fetching
 

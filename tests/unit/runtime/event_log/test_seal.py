@@ -22,7 +22,13 @@ from holdfast.runtime.event_log.seal import (
 )
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 from holdfast.storage.disk.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
-from holdfast.storage.segments.segments import read_manifest, read_rows, segment_name, segments_in
+from holdfast.storage.segments.segments import (
+    MANIFEST,
+    read_manifest,
+    read_rows,
+    segment_name,
+    segments_in,
+)
 from holdfast.storage.state.rules import StateMeta
 from holdfast.storage.state.state_install import install_from
 from holdfast.storage.state.state_store import EventRecord, StateStore, read_chunks
@@ -191,6 +197,27 @@ def test_s22_what_could_not_be_sealed_is_tried_again_without_another_boundary(no
 
     assert node.paused == [AGAIN_SECONDS]
     assert node.sealed() == [[1, 2, 3, 4, 5]]
+
+
+@pytest.mark.usefixtures("plain_child")
+def test_s22_why_the_last_try_failed_is_known_until_one_succeeds(node: Node) -> None:
+    """S22: here a segment that cannot be read; so the node does not know up to where it sealed."""
+    broken = node.path / "segments" / segment_name(Position(1, 0), Position(2, 0))
+    broken.mkdir(parents=True)
+    (broken / MANIFEST).write_text("{")
+
+    async def story() -> None:
+        node.evolve(1, 5)
+        node.sealing.on_applied([boundary(6, Position(5, 0))], 6)
+        await until_async(lambda: bool(node.paused), "it waits before it tries again")
+        assert f"the sealed segment {broken} cannot be read" in node.sealing.problem
+        (broken / MANIFEST).unlink()
+        node.turn.set()
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert node.sealing.problem == ""
 
 
 @pytest.mark.usefixtures("plain_child")

@@ -69,12 +69,14 @@ class World:
     def __init__(self, place: Path, count: int = 25) -> None:
         self.replica, self.proposes, self.others = Replica(), Proposes(), 1_000
         self.gaps: tuple[Gap, ...] | None = ()
+        self.problem = ""
         hours = range(count - 1, -1, -1)
         parts = [SealedPart(Position(25 - h, 0), NOW - h * HOUR, 10, 1 << 20) for h in hours]
         self.cuts = Cuts(*parts)
         replica: ReplicaLike = self.replica  # type: ignore[assignment]  # the part that is needed
         self.outlook = HistoryOutlook(
-            *(replica, self.cuts, self.proposes, place, 0), lambda: self.others, lambda: self.gaps
+            *(replica, self.cuts, self.proposes, place, 0),
+            *(lambda: self.others, lambda: self.gaps, lambda: self.problem),
         )
 
     def told(self) -> Outlook:
@@ -230,5 +232,22 @@ def test_s22_a_node_that_does_not_know_yet_what_it_lacks_tells_what_was_cut_off(
 
 def test_a_segment_that_cannot_be_looked_at_ends_no_answer(world: World) -> None:
     world.cuts.failure = OSError("the disk failed")
+    told = asyncio.run(world.outlook.told())
 
-    assert asyncio.run(world.outlook.told()).sealed == Position(0, 0)
+    assert (told.sealed, told.sealing_problem) == (Position(0, 0), "the disk failed")
+
+    world.cuts.failure = None
+    told = asyncio.run(world.outlook.told())
+
+    assert (told.sealed, told.sealing_problem) == (Position(25, 0), "")
+
+
+def test_s22_what_keeps_a_node_from_sealing_is_told_with_what_is_known(world: World) -> None:
+    """S22: who waits for a boundary has to learn why it does not come."""
+    world.problem = "the sealed segment X cannot be read"
+    told = asyncio.run(world.outlook.told())
+    assert (told.sealed, told.sealing_problem) == (Position(25, 0), world.problem)
+
+    world.gaps = None  # since they cannot be known, either
+    told = asyncio.run(world.outlook.told())
+    assert (told.sealed, told.sealing_problem) == (Position(0, 0), world.problem)

@@ -49,9 +49,11 @@ def _lacks(one: Seen, boundary: Position) -> str:
     if not one.answer.HasField("facts"):
         return "tells readers of the cluster alone (`holdfast acl`)"
     history = one.answer.facts.history
+    sealed = history.sealed
+    if (sealed.index, sealed.ordinal) >= (boundary.index, boundary.ordinal):
+        return ""
+    if history.sealing_problem:
+        return f"says: {history.sealing_problem}"
     if not history.HasField("sealed"):
         return "has sealed nothing, or its version does not tell it"
-    sealed = history.sealed
-    if (sealed.index, sealed.ordinal) < (boundary.index, boundary.ordinal):
-        return f"has sealed up to {place(sealed)}"
-    return ""
+    return f"has sealed up to {place(sealed)}"

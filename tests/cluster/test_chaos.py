@@ -104,6 +104,11 @@ def test_s22_what_was_sealed_was_compared(run: Done) -> None:
     assert run.report["segments"] >= 3
 
 
+def test_s22_calls_have_had_the_log_sealed(run: Done) -> None:
+    """S22: the leader sets boundaries by itself, too; so nothing else shows that no call failed."""
+    assert run.report["boundaries_asked_for"] > 0
+
+
 def test_failovers_were_measured(run: Done) -> None:
     """From the kill to the first change that was begun after it and accepted."""
     assert run.report["failover_s"]["count"] in {2, 3}

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.chaos.cluster.segments import (
     Sealed,
+    asked_for,
     differences,
     last_boundary,
     late,
@@ -100,3 +101,23 @@ def test_the_log_tells_the_last_boundary(made: Made) -> None:
 
     assert last_boundary(records) == made.first.boundaries[-1]
     assert last_boundary([]) == Position(0, 0)
+
+
+def test_s22_only_boundaries_that_a_call_has_set_are_counted_as_asked_for() -> None:
+    """S22: the leader sets some by itself, so segments alone do not show that a call did anything.
+
+    A run whose calls were all refused has proved nothing of them.
+    """
+
+    def boundary(command: str) -> EventRecord:
+        record = EventRecord()
+        record.event.segment_sealed.SetInParent()
+        record.event.command = command
+        return record
+
+    stored_answer = EventRecord()
+    stored_answer.event.request_recorded.SetInParent()
+    stored_answer.event.command = "SealLog"
+
+    assert asked_for([boundary("SealSegment"), stored_answer]) == 0
+    assert asked_for([boundary("SealLog"), boundary("SealSegment"), boundary("SealLog")]) == 2

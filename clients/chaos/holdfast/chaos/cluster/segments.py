@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.v1.events_pb2 import EventRecord
 
 NOWHERE: Final = Position(0, 0)
+_CALL: Final = "SealLog"
 
 
 class Sealed(NamedTuple):
@@ -51,6 +52,14 @@ def last_boundary(records: Iterable[EventRecord]) -> Position:
             last = record.event.segment_sealed.last
             told = Position(last.index, last.ordinal)
     return told
+
+
+def asked_for(records: Iterable[EventRecord]) -> int:
+    """Count the boundaries of a log that a call of an operator has set, and not the leader."""
+    return sum(
+        record.event.WhichOneof("body") == "segment_sealed" and record.event.command == _CALL
+        for record in records
+    )
 
 
 def through(own: Iterable[Sealed], boundary: Position) -> list[Sealed]:

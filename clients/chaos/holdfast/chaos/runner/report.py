@@ -35,6 +35,7 @@ class Report:
     refused_writes: int = 0
     records: int = 0
     segments: int = 0  # that each node has sealed, and that were compared
+    boundaries_asked_for: int = 0  # that calls of SealLog have set, by the log
     failovers: dict[str, list[float]] = field(default_factory=dict)
     healings: list[float] = field(default_factory=list)
     checked: dict[str, dict[str, int]] = field(default_factory=dict)  # by checker: what it read
@@ -81,6 +82,7 @@ class Report:
             ("writes under a token", f"{self.writes}, {self.refused_writes} of them refused"),
             ("records in the log", self.records),
             ("segments of each node", self.segments),
+            ("boundaries by a call", self.boundaries_asked_for),
             ("failover after a kill", _spread(self.killed)),
             ("healing", _spread(self.healings)),
             ("violations", len(self.violations) + len(self.wrong)),

@@ -288,6 +288,7 @@ class Runner:
         self._recorder.note(Phase(boot_us(), "end"))
         await self._observer.stop()
         self._logs = await collect.read_logs(self._target, self._first)
+        self._report.boundaries_asked_for = segments.asked_for(self._logs.records)
         await self._compare_segments()
 
     async def _compare_segments(self) -> None:

@@ -7,6 +7,7 @@ syncs by itself. Whichever part of this reaches the disk, one of the two meta pa
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import lmdb
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
+
+_OPENINGS_MAX = 500
+_OPEN_AGAIN_SECONDS = 0.01
+"""Five seconds together, since the disk on which the files are replaced may be busy."""
 
 # The map is address space, not memory and not disk: it is sized once, far above need (S20), so that
 # it never has to grow under a running transaction.
@@ -50,6 +55,29 @@ def open_environment(
         sync=sync,
         readahead=readonly,  # a check reads all pages in order; a node reads here and there
     )
+
+
+def open_beside_writer(path: Path, map_bytes: int) -> lmdb.Environment:
+    """Open what another process writes, and may replace at this moment by another environment.
+
+    That replaces two files, one after the other. Of a pair that does not belong together, LMDB
+    would show not the last transaction but any, and its writer would not see that it is read: so
+    it is opened again until both are replaced. Raises `lmdb.Error` as `open_environment` does.
+    """
+    for _ in range(_OPENINGS_MAX):
+        environment = open_environment(path, map_bytes=map_bytes, beside_writer=True)
+        if _is_one_pair(environment):
+            return environment
+        environment.close()
+        time.sleep(_OPEN_AGAIN_SECONDS)
+    raise lmdb.Error(f"{path / LOCK_FILE} is of another environment than {path / DATA_FILE}")
+
+
+def _is_one_pair(environment: lmdb.Environment) -> bool:
+    """Return whether the lock file tells the last transaction that the data file has."""
+    before = environment.info()["last_txnid"]
+    with reading(environment) as txn:
+        return before <= txn.id() <= environment.info()["last_txnid"]
 
 
 def new_environment(

@@ -20,6 +20,7 @@ from holdfast.storage.disk.environment import (
     LOCK_FILE,
     MAP_BYTES,
     error_code,
+    open_beside_writer,
     open_environment,
     publish_environment,
     reading,
@@ -237,12 +238,12 @@ class StateStore:
 
     def _connect(self, path: Path) -> tuple[lmdb.Environment, Databases]:
         try:
-            environment = open_environment(
-                path,
-                map_bytes=self._map_bytes,
-                readonly=self._readonly,
-                beside_writer=self._beside_writer,
-            )
+            if self._beside_writer:
+                environment = open_beside_writer(path, self._map_bytes)
+            else:
+                environment = open_environment(
+                    path, map_bytes=self._map_bytes, readonly=self._readonly
+                )
         except lmdb.Error as error:
             raise StateDamaged(path, str(error)) from error
         try:

@@ -21,7 +21,6 @@ from storage.stores import content, events, filled, meta, snapshot_changes
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import IO
 
     from holdfast.storage.state.state_store import Change
 
@@ -172,15 +171,23 @@ class Reader:
 
     def __init__(self, state: Path, *arguments: str) -> None:
         command = [sys.executable, "-c", READER, str(state), *arguments]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(command, **pipes, text=True, env=environment())  # type: ignore[call-overload]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
         self.rows: list[str] = []
         self.waits = False
 
     def go_on(self) -> None:
         """Let it go on until it waits, or has ended."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         if self.waits:
-            _write(self.process.stdin)
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
         self.waits = False
         for line in self.process.stdout:
             if line == "waits\n":
@@ -189,11 +196,6 @@ class Reader:
             self.rows.append(line.removesuffix("\n"))
         assert self.process.wait(DEADLINE) == 0
         self.process.communicate()  # closes the pipes
-
-
-def _write(pipe: IO[str]) -> None:
-    pipe.write("\n")
-    pipe.flush()
 
 
 def rows_of(store: StateStore) -> list[str]:

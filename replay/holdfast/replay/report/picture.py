@@ -1,4 +1,4 @@
-"""Draw who owned which partition: a lane a partition, a colour an owner, with gaps and marks.
+"""Draw who owned which partition: a lane a partition, a look an owner, with gaps and marks.
 
 Matplotlib's object interface, no display and no global state. Knows the analysis, not Spark.
 """
@@ -6,12 +6,10 @@ Matplotlib's object interface, no display and no global state. Knows the analysi
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -47,7 +45,18 @@ _LABEL_HEIGHT: Final = 1.02
 _FROZEN_HATCH: Final = "////"
 _FROZEN_LINES: Final = "white"
 
+_PATTERNS: Final = ("", "....", "xxxx", "||||")
+_PATTERN_LINES: Final = "white"
+
 Lane = tuple[str, int]
+
+
+class Look(NamedTuple):
+    """How the bars of an owner are drawn."""
+
+    colour: str
+    pattern: str
+    """In matplotlib's language of hatches; "": plain."""
 
 
 def pictured(analysis: Analysis) -> list[str]:
@@ -63,7 +72,7 @@ def draw(analysis: Analysis, group: str) -> bytes:
         return draw_grid(timeline, analysis.last_ms - analysis.first_ms)
     lanes = sorted({(i.topic, i.partition) for i in intervals})
     shown = lanes[:LANES_MAX]
-    colours = _colours(intervals)
+    chosen = looks(interval.owner for interval in intervals)
     figure = Figure(figsize=(_WIDTH_INCHES, 2.6 + _LANE_INCHES * max(len(shown), 4)), dpi=_DPI)
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -74,14 +83,14 @@ def draw(analysis: Analysis, group: str) -> bytes:
             axes,
             row,
             lane_intervals,
-            colours,
+            chosen,
             analysis.first_ms,
             span,
         )
         _draw_frozen(axes, row, _frozen_bars(lane_intervals, analysis))
     _draw_marks(axes, analysis, span)
     _label(axes, shown, span)
-    _legend(axes, colours, frozen=bool(analysis.frozen))
+    _legend(axes, chosen, frozen=bool(analysis.frozen))
     left_out = f", {len(lanes) - len(shown)} more not shown" if len(lanes) > len(shown) else ""
     title = f"Who owned what in group {group!r}: {len(shown)} partitions{left_out}"
     _title(figure, axes, _text(title))
@@ -90,31 +99,38 @@ def draw(analysis: Analysis, group: str) -> bytes:
     return out.getvalue()
 
 
-def _colours(intervals: Sequence[Interval]) -> dict[str, str]:
-    """Choose a colour for each owner, by name, so that the same log always looks the same."""
-    owners = sorted({interval.owner for interval in intervals})
-    many = tuple(to_hex(colour) for colour in mpl.color_sequences["tab20"])
-    palette = PALETTE if len(owners) <= len(PALETTE) else many
-    return {owner: palette[at % len(palette)] for at, owner in enumerate(owners)}
+def looks(owners: Iterable[str]) -> dict[str, Look]:
+    """Choose how each owner is drawn, by name, so that the same log always looks the same.
+
+    There are few colours that all eyes tell apart; the next owners have them again, with a pattern.
+    """
+    count = len(PALETTE)
+    return {
+        owner: Look(PALETTE[at % count], _PATTERNS[at // count % len(_PATTERNS)])
+        for at, owner in enumerate(sorted(set(owners)))
+    }
 
 
 def _draw_lane(
     axes: Axes,
     row: int,
     intervals: Sequence[Interval],
-    colours: dict[str, str],
+    chosen: dict[str, Look],
     first_ms: int,
     span: float,
 ) -> None:
     axes.broken_barh([(0, span)], (row - 0.4, 0.8), facecolors=_LANE_COLOUR)
     bars = _bars(intervals, first_ms)
-    axes.broken_barh(
-        bars,
-        (row - 0.4, 0.8),
-        facecolors=[colours[i.owner] for i in intervals],
-        edgecolors="white",
-        linewidth=0.5,
-    )
+    for pattern in _PATTERNS:
+        mine = [i for i in intervals if chosen[i.owner].pattern == pattern]
+        axes.broken_barh(
+            _bars(mine, first_ms),
+            (row - 0.4, 0.8),
+            facecolors=[chosen[i.owner].colour for i in mine],
+            edgecolors=_PATTERN_LINES,
+            hatch=pattern,
+            linewidth=0.5,
+        )
     gaps = [(start, max(end - start, span * _VISIBLE)) for start, end in _gaps(bars)]
     axes.broken_barh(gaps, (row - 0.4, 0.8), facecolors=_GAP_COLOUR)
 
@@ -209,11 +225,20 @@ def _title(figure: Figure, axes: Axes, title: str) -> None:
     figure.suptitle(title, x=0.01, y=top + 0.04, ha="left", fontsize=12, fontweight="bold")
 
 
-def _legend(axes: Axes, colours: dict[str, str], *, frozen: bool) -> None:
-    named = list(colours.items())[:NAMED_OWNERS_MAX]
-    patches = [Patch(facecolor=colour, label=_text(owner)) for owner, colour in named]
-    if len(colours) > len(named):
-        patches.append(Patch(facecolor="none", label=f"and {len(colours) - len(named)} more"))
+def _legend(axes: Axes, chosen: dict[str, Look], *, frozen: bool) -> None:
+    named = list(chosen.items())[:NAMED_OWNERS_MAX]
+    patches = [
+        Patch(
+            facecolor=look.colour,
+            edgecolor=_PATTERN_LINES,
+            hatch=look.pattern,
+            linewidth=0,
+            label=_text(owner),
+        )
+        for owner, look in named
+    ]
+    if len(chosen) > len(named):
+        patches.append(Patch(facecolor="none", label=f"and {len(chosen) - len(named)} more"))
     patches.append(Patch(facecolor=_GAP_COLOUR, label="nobody"))
     if frozen:
         patches.append(

@@ -23,7 +23,7 @@ from holdfast.coordinator.model.consumer_events import GroupConverted, MemberSub
 from holdfast.coordinator.model.events import Event, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.levels import SEALED_SUMS
-from holdfast.storage.codec.event_codec import append_chain
+from holdfast.storage.codec.event_codec import CodecError, append_chain
 from holdfast.storage.segments import columns_of_state
 from holdfast.storage.segments.archive_path import AnyPath, ArchivePath
 
@@ -60,6 +60,10 @@ class SegmentUnreadable(OSError):
         )
 
 
+_DAMAGE: Final = (OSError, ValueError, LookupError, TypeError, NotImplementedError, CodecError)
+"""What reading a damaged segment may raise; pyarrow's own errors are among these."""
+
+
 @contextmanager
 def naming(segment: Path) -> Iterator[None]:
     """Name the segment that cannot be read in here. Raises SegmentUnreadable.
@@ -71,7 +75,7 @@ def naming(segment: Path) -> Iterator[None]:
         yield
     except OtherFormat:
         raise
-    except (OSError, ValueError) as error:
+    except _DAMAGE as error:
         if isinstance(error, FileNotFoundError) and not (segment / MANIFEST).exists():
             raise
         raise SegmentUnreadable(segment, error) from error

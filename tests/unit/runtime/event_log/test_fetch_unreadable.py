@@ -6,6 +6,8 @@ import asyncio
 from shutil import copytree, rmtree
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from holdfast.runtime.event_log.segment_calls import SegmentSource
@@ -27,11 +29,17 @@ def file_damaged(segment: Path) -> None:
     (segment / CLUSTER_FILE).write_bytes(b"PAR1 and nothing of it")
 
 
+def file_of_something_else(segment: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), segment / CLUSTER_FILE)
+
+
 def file_gone(segment: Path) -> None:
     (segment / CLUSTER_FILE).unlink()
 
 
-@pytest.mark.parametrize("damage", [manifest_damaged, file_damaged, file_gone])
+@pytest.mark.parametrize(
+    "damage", [manifest_damaged, file_damaged, file_of_something_else, file_gone]
+)
 def test_s22_a_segment_that_cannot_be_read_is_named_until_it_is_moved_away(
     damage: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

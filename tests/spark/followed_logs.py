@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from holdfast.replay.stream.followed import Followed
-from holdfast.replay.stream.tail import Batch, follow
+from holdfast.replay.stream.tail import follow
+from holdfast.replay.stream.told_batches import Batch
 from holdfast.replay.stream.watch import Limits
 
 LIMITS = Limits(ownerless_ms=1_000, turns=3, rebalances=10)

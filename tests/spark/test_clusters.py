@@ -1,24 +1,31 @@
-"""`holdfast replay verify` to its end on clusters: what is wrong is found as on this machine.
+"""`holdfast replay` on clusters: what is wrong is found, and all is told, as on this machine.
 
-Each run finds one changed byte, for then all checks are made as well: those that look at one node
-take a sound one.
+Each run of `verify` to its end finds one changed byte, for then all checks are made as well: those
+that look at one node take a sound one. What else there is, is asked in one session
+(`cluster_calls`).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from venv import EnvBuilder
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from holdfast.cli.main import main
+from holdfast.replay.app import plain_state
 from holdfast.replay.spark.package import package
 from holdfast.storage.segments.segments import segments_in
+from spark.archive_damage import CUT_AT, LOG
+from spark.cluster_calls import asked, make_logs
 from spark.spark_servers import connect, standalone
 
 EVENTS = 70
@@ -71,8 +78,59 @@ def check(history: Path, *where: str) -> None:
     assert told["digest"] == json.loads((history / "anchor.json").read_text())["digest"]
 
 
-def test_on_a_local_cluster(history: Path) -> None:
+@pytest.fixture(scope="module")
+def here(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What is told on this machine."""
+    folder = tmp_path_factory.mktemp("here")
+    make_logs(folder)
+    told = asked(spark, folder, folder / "out")
+    state = LOG.state._replace(applied_index=LOG.index)
+    assert told["state"] == json.loads(json.dumps(plain_state(state)))
+    (batch,) = told["batches"]
+    assert batch == [len(LOG.rows), len(told["alerts"]), list(LOG.rows[-1].position)]
+    assert len(told["events"]) == len(LOG.rows)
+    assert told["differing"]
+    assert told["alerts"]
+    return told
+
+
+def call(folder: Path, master: str, what: list[str], conf: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Ask in a session on a cluster; Python must find the tests, and workers not by that."""
+    make_logs(folder)
+    done = subprocess.run(
+        [sys.executable, "-m", "spark.cluster_calls", json.dumps([master, conf, what])],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS_MAX,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def check_runs(runs: list[dict[str, Any]]) -> None:
+    """See that each run read what was new, and the last one found what had changed."""
+    later = len(LOG.rows) - CUT_AT[-1]
+    assert [(each["records"], each["known"]) for each in runs] == [
+        (CUT_AT[-1], 0),
+        (0, CUT_AT[-1]),
+        (later, CUT_AT[-1]),
+        (0, len(LOG.rows)),
+    ]
+    assert [each["found"] for each in runs] == [[], [], [], [["bytes", "n2"]]]
+
+
+def test_on_a_local_cluster(history: Path, here: dict[str, Any], tmp_path: Path) -> None:
+    """Its workers have less memory than Spark gives one by itself."""
     check(history, "--master", "local-cluster[1,2,1024]")
+
+    told = call(tmp_path, "local-cluster[2,1,700]", ["asked", "verified"])
+
+    assert told["asked"] == here
+    check_runs(told["verified"])
 
 
 def test_on_a_standalone_cluster_whose_workers_have_our_modules_from_the_package(
@@ -90,6 +148,10 @@ def test_on_a_standalone_cluster_whose_workers_have_our_modules_from_the_package
         check(history, "--master", master, "--conf", python, "--conf", files)
 
 
-def test_on_a_spark_connect_server(history: Path, tmp_path: Path) -> None:
+def test_on_a_spark_connect_server(history: Path, here: dict[str, Any], tmp_path: Path) -> None:
+    """The server begins in another folder, and is the one that writes what a tail finds."""
     with connect(tmp_path) as remote:
         check(history, "--remote", remote)
+        told = call(tmp_path, remote, ["asked"])
+
+    assert told["asked"] == here

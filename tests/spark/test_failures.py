@@ -24,6 +24,8 @@ Caused by: java.io.IOException: No space left on device
 	at java.base/java.io"""
 
 
+CALLED = "An error occurred while calling None.org.apache.spark.Context."
+
 UNREACHED = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
 FileNotFoundError: s3://b/n1/file
@@ -49,6 +51,11 @@ holdfast.replay.read.urls.NotReached: s3://b/n1/file cannot be read: no answer
         (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "Spark was lost"),
         (PySparkException("[JAVA_GATEWAY_EXITED] Java gateway process exited"), "Spark was lost"),
         (PySparkException("what nobody thought of\n\tat a.stack"), "what nobody thought of"),
+        (
+            Py4JError(f"{CALLED}\n: org.TasteException: too many cooks\n\tat a.stack"),
+            "go on: too many cooks",
+        ),
+        (Py4JError(CALLED), CALLED),
     ],
 )
 def test_a_failure_of_the_surroundings_is_one_sentence(error: Exception, said: str) -> None:

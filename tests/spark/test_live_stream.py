@@ -14,7 +14,7 @@ from holdfast.replay.findings import WrongUse
 from holdfast.replay.stream.endings import Unreached
 from holdfast.replay.stream.followed import Segments, ServedLog
 from holdfast.replay.stream.served import Nodes
-from holdfast.replay.stream.tail import Batch
+from holdfast.replay.stream.told_batches import Batch
 from spark.event_logs import (
     EventLog,
     formed,

@@ -44,7 +44,8 @@ from holdfast.replay.spark.tasks import running_here
 from holdfast.replay.stream.endings import Unreached
 from holdfast.replay.stream.followed import Segments, ServedLog
 from holdfast.replay.stream.served import Nodes
-from holdfast.replay.stream.tail import BATCH_ROWS_MAX, EVERY_S, Batch, follow
+from holdfast.replay.stream.tail import BATCH_ROWS_MAX, EVERY_S, follow
+from holdfast.replay.stream.told_batches import Batch
 from holdfast.replay.stream.watch import Limits
 from holdfast.replay.verify.acknowledged import check_witnesses
 from holdfast.replay.verify.compare import Expected
@@ -256,13 +257,15 @@ def tail(
     same `out`. Raises ValueError if the log cannot be followed any further, with the reason;
     WrongUse for an `out` that is not that of a tail; Unreached if no node serves the log.
     """
+    if isinstance(followed, Path):
+        followed = followed.absolute()  # a Spark Connect server begins somewhere else
     what = ServedLog.of(followed) if isinstance(followed, Nodes) else Segments(followed)
     stored = what.length if isinstance(what, ServedLog) else _stored([node_log(what.folder)])
     with _session(spark, stored) as running:
         follow(
             running,
             what,
-            out,
+            out.absolute(),
             limits=limits or Limits(),
             once=once,
             every_s=every_s,

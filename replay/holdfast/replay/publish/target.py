@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from holdfast.replay.findings import WrongUse
 from holdfast.replay.read.url_path import UrlPath
-from holdfast.replay.read.urls import FLAT, is_url, opened, reached, scheme_of
+from holdfast.replay.read.urls import FLAT, NotReached, is_url, opened, reached, scheme_of
 from holdfast.storage.disk.files import rename_durably, sync_path
 from holdfast.storage.segments.file_contents import sha256_of
 
@@ -107,9 +107,9 @@ class Target:
                 self._add(item)
 
     def _add(self, item: Item) -> None:
-        to = f"{self._root}/{item.name}"
+        to, to_be = f"{self._root}/{item.name}", self.shown(item.name)
         try:
-            with reached(self.shown(item.name), "written"):
+            with reached(to_be, "written"):
                 if self._is_flat:
                     self._store.put_file(str(item.source), to)
                 else:
@@ -117,7 +117,10 @@ class Target:
         except FileNotFoundError:
             if not item.source.exists():
                 raise Gone(item.source) from None
-            raise
+            if not self._is_flat:
+                raise
+            # Such a store makes folders of names alone.
+            raise NotReached(f"{to_be} cannot be written: there is no such bucket") from None
 
     def _put_and_rename(self, source: Path, to: str) -> None:
         folder, _, name = to.rpartition("/")

@@ -45,6 +45,8 @@ _BAD_VALUE: Final = (
     *("IllegalArgumentException", "NumberFormatException", "IllegalArgument", "INVALID_CONF"),
     *("CANNOT_MODIFY", "CannotModify", "should be", "must be", "Unrecognized", "Invalid "),
 )
+_CALLING: Final = "An error occurred while calling "
+"""How py4j begins: with a name of its own. What the JVM threw is in the next line."""
 _THROWN: Final = re.compile(r"(Exception|Error)\b")
 
 
@@ -144,6 +146,8 @@ def _of_a_cluster(text: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    """Return what was said first, without the stack that follows."""
+    """Return what was said first, without the stack that follows, and without what was called."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return truncate(lines[0]) if lines else ""
+    while len(lines) > 1 and lines[0].startswith(_CALLING):
+        del lines[0]
+    return _reason(lines[0]) if lines else ""

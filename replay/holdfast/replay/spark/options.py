@@ -28,12 +28,13 @@ PY_FILES: Final = "spark.submit.pyFiles"
 WORKER_PYTHON: Final = "spark.pyspark.python"
 
 _MASTER: Final = re.compile(
-    r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]"
+    r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *(?P<mib>\d+) *\]"
     r"|spark://[^/\s]+:\d+(,[^/\s]+:\d+)*|yarn|k8s://\S+"
 )
 _MEMORY: Final = re.compile(r"(\d{1,9})([mgt])b?", re.IGNORECASE)
 _MIB: Final = {"m": 1, "g": 1 << 10, "t": 1 << 20}
 _MEMORY_MIB_MIN: Final = 512  # Spark refuses to start with less than 450
+_WORKER_MIB_MIN: Final = 450
 _ELSEWHERE: Final = {
     "spark.master": "say --master",
     "spark.remote": "say --remote",
@@ -104,6 +105,12 @@ class SparkOptions:
         return self.is_here and not self.master.startswith(LOCAL_CLUSTER) and not of_workers
 
     @property
+    def worker_mib(self) -> int | None:
+        """Memory of each worker of a local cluster, in MiB; None: it is no local cluster."""
+        found = _MASTER.fullmatch(self.master)
+        return int(found["mib"]) if found and found["mib"] else None
+
+    @property
     def settings(self) -> dict[str, str]:
         """Return the settings that were given; of a key that was given twice, the last."""
         return dict(self.conf)
@@ -137,11 +144,14 @@ def _check_key(key: str) -> None:
 
 
 def _check_master(master: str) -> None:
-    if not _MASTER.fullmatch(master):
+    found = _MASTER.fullmatch(master)
+    if found is None:
         raise WrongUse(
             f"--master {without_secrets(master)!r} is no Spark master: write local[N], "
             "local-cluster[N,CORES,MIB], spark://HOST:PORT, yarn or k8s://ADDRESS"
         )
+    if found["mib"] and int(found["mib"]) < _WORKER_MIB_MIN:
+        raise WrongUse(f"--master {master}: Spark's workers need {_WORKER_MIB_MIN} MiB or more")
 
 
 def _check_address(address: str) -> None:

@@ -228,6 +228,8 @@ def _jvm_settings(
         f"spark.executorEnv.{_SAFE}": "1",
         **(_LOOPBACK if loopback else {}),
         **(_here_settings(scratch) if options.is_here else {}),
+        # An executor is given a GiB otherwise, and a worker that has less of it starts none.
+        **({"spark.executor.memory": f"{options.worker_mib}m"} if options.worker_mib else {}),
         **(_QUICK if quick else {}),
     }
 
@@ -245,9 +247,17 @@ def _here_settings(scratch: Path) -> dict[str, str]:
 
 
 def _quiet_python_loggers() -> None:
-    """Silence loggers that print errors of queries as long JSON: they are raised anyway."""
+    """Silence loggers that print errors of queries as long JSON: they are raised anyway.
+
+    py4j has no logger of its own for that it was interrupted, or lost its JVM, with a stack.
+    """
     for name in _CHATTY_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 @contextmanager

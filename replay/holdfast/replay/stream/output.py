@@ -74,7 +74,7 @@ class Output:
 
     def add_events(self, batch: int, write: Callable[[str], None]) -> Path:
         """Have a batch's events written, unless they are there; returns their folder."""
-        target = self._root / "events" / _name(batch)
+        target = self.events(batch)
         if not target.exists():
             made = self._root / _WRITING / f"{_name(batch)}-{uuid4()}"
             write(str(made))
@@ -87,7 +87,21 @@ class Output:
         """Write a batch's alerts, a line each; no file if there are none."""
         if alerts:
             lines = "".join(json.dumps(each) + "\n" for each in alerts)
-            self._put(self._root / "alerts" / f"{_name(batch)}.jsonl", lines)
+            self._put(self._alerts(batch), lines)
+
+    def last_done(self) -> int:
+        """Return the number of the last batch that is done; -1: none is."""
+        done = (path.stem.rpartition("-")[2] for path in (self._root / "state").iterdir())
+        return max(map(int, done), default=-1)
+
+    def events(self, batch: int) -> Path:
+        """Return the folder of a batch's events."""
+        return self._root / "events" / _name(batch)
+
+    def count_alerts(self, batch: int) -> int:
+        """Return how many alerts a batch has."""
+        path = self._alerts(batch)
+        return len(path.read_bytes().splitlines()) if path.exists() else 0
 
     def state_before(self, batch: int) -> dict[str, Any] | None:
         """Read what was known after the batch before; None before the first.
@@ -109,6 +123,9 @@ class Output:
         """Write what is known after a batch; what the batch before last left is not needed more."""
         self._put(self._state(batch), json.dumps(state))
         self._state(batch - 2).unlink(missing_ok=True)
+
+    def _alerts(self, batch: int) -> Path:
+        return self._root / "alerts" / f"{_name(batch)}.jsonl"
 
     def _state(self, batch: int) -> Path:
         return self._root / "state" / f"{_name(batch)}.json"

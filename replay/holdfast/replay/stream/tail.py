@@ -8,7 +8,9 @@ The alerts of a batch are made here, in the driver, from the file that was writt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +29,7 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.replay.spark.failures import came_late
 from holdfast.replay.spark.log_tables import SQL_SCHEMA
+from holdfast.replay.spark.meanwhile import meanwhile
 from holdfast.replay.stream import links, watch_state
 from holdfast.replay.stream.endings import TailStopped, said_in
 from holdfast.replay.stream.followed import Followed
@@ -34,6 +37,7 @@ from holdfast.replay.stream.log_source import LogSource
 from holdfast.replay.stream.offsets import ROWS_MAX
 from holdfast.replay.stream.output import Output
 from holdfast.replay.stream.source import SegmentSource
+from holdfast.replay.stream.told_batches import Batch, nobody, tell_of_files
 from holdfast.replay.stream.watch import Limits, Watch
 from holdfast.storage.codec.event_codec import CodecError, decode_record
 
@@ -50,17 +54,6 @@ _SILENT: Final = pa.array(
 )
 _ORDER: Final = [("idx", "ascending"), ("ordinal", "ascending")]
 _NO_SUCCESS: Final = ("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch that is done, for people."""
-
-    number: int
-    events: int
-    alerts: int
-    last: tuple[int, int]
-    """The position of its last record."""
 
 
 class Known(NamedTuple):
@@ -143,14 +136,19 @@ def follow(
         done += 1
         told(batch)
 
-    with output.held():
-        doing = Following(followed, output, limits, hear)
+    is_elsewhere = not isinstance(spark, SparkSession)  # a server of Spark Connect does batches
+    with ExitStack() as held:
+        held.enter_context(output.held())
+        doing = Following(followed, output, limits, nobody if is_elsewhere else hear)
         doing.claim()  # before Spark notes how far the log of another cluster goes
         frame = _stream(spark, followed, rows_max)
         writer = frame.writeStream.foreachBatch(doing.take)
         trigger: dict[str, Any] = {"processingTime": f"{round(every_s * 1000)} milliseconds"}
         writer = writer.trigger(availableNow=True) if once else writer.trigger(**trigger)
         writer = writer.option("checkpointLocation", str(output.checkpoint.resolve()))
+        if is_elsewhere:
+            tells = partial(tell_of_files, output, output.last_done(), hear)
+            held.enter_context(meanwhile("batches", tells))
         run(writer.start, lambda: done)
 
 

@@ -225,6 +225,20 @@ def test_a_server_of_pages_is_no_store(node: Path) -> None:
         publish(node, "http://127.0.0.1:9/n1")
 
 
+def test_a_bucket_that_is_not_there_is_named(
+    node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object store has no folder that could lack: what it does not find is the bucket."""
+
+    def no_bucket(_self: object, _from: str, _to: str) -> None:
+        raise FileNotFoundError("The specified bucket does not exist")
+
+    monkeypatch.setattr(MemoryFileSystem, "put_file", no_bucket)
+
+    with pytest.raises(NotReached, match=r"n1/.* cannot be written: there is no such bucket"):
+        publish(node, f"memory://{tmp_path}/n1")
+
+
 def test_a_full_disk_leaves_no_half_of_a_file(
     node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow  # it imports pyspark
         (("spark:/x", None, (), None), "is no Spark master"),
         (("spark://host", None, (), None), "is no Spark master"),
         (("local[]", None, (), None), "is no Spark master"),
+        (("local-cluster[2,1,449]", None, (), None), "need 450 MiB or more"),
         (("local[2]", "sc://h", (), None), "Give one of them"),
         (("sc://h", None, (), None), "say --remote"),
         ((None, "h:15002", (), None), "is no address"),
@@ -87,6 +88,16 @@ def test_workers_are_ours_only_with_a_local_master(master: str | None, *, here: 
 def test_only_one_jvm_alone_is_not_asked_for_workers(master: str, *, alone: bool) -> None:
     """A local cluster whose workers do not start would be waited for without end."""
     assert SparkOptions(master).is_one_jvm is alone
+
+
+@pytest.mark.parametrize(
+    ("master", "mib"),
+    [("local-cluster[2, 1, 450]", 450), ("local[2]", None), ("", None), ("sc://h", None)],
+)
+def test_workers_of_a_local_cluster_have_the_memory_that_its_name_says(
+    master: str, mib: int | None
+) -> None:
+    assert SparkOptions(master).worker_mib == mib
 
 
 def test_of_a_setting_that_is_given_twice_the_last_counts_and_its_value_may_have_signs() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
+from py4j import java_gateway  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkImportError, PySparkRuntimeError, PySparkValueError
 
 from holdfast.replay.findings import WrongUse
@@ -46,3 +49,17 @@ def test_what_is_not_about_settings_is_not_blamed_on_them(monkeypatch: pytest.Mo
 
     with pytest.raises(PySparkRuntimeError), module.opened(options):
         pass
+
+
+@pytest.mark.parametrize(("file", "shown"), [(java_gateway.__file__, False), (__file__, True)])
+def test_ctrl_c_prints_no_stack_of_py4j(
+    file: str, monkeypatch: pytest.MonkeyPatch, *, shown: bool
+) -> None:
+    """It logs that it was interrupted, or lost its JVM, by no logger of its own."""
+    failing(monkeypatch, PySparkRuntimeError("the network is down"))
+    with pytest.raises(PySparkRuntimeError), module.opened(SparkOptions("sc://h")):
+        pass
+
+    said = logging.LogRecord("root", logging.ERROR, file, 1, "Exception while sending", (), None)
+
+    assert bool(logging.getLogger().filter(said)) is shown

@@ -262,3 +262,18 @@ def test_starts_are_counted_anew_after_each_batch() -> None:
 
     assert ran(LATE, worked, *[LATE] * (STARTS_MAX - 2), None)[-1].error is None
     assert len(ran(LATE, Query(LATE, batches=1), *[LATE] * 9)) == 1 + STARTS_MAX
+
+
+def test_a_start_that_fails_since_a_process_came_late_is_made_again() -> None:
+    """With Spark Connect the process that does batches is started with the stream, and awaited."""
+    tries = [LATE, LATE, None]
+
+    def start() -> Any:  # noqa: ANN401 - in place of Spark's
+        error = tries.pop(0)
+        if error is not None:
+            raise error
+        return Query(None)
+
+    run(start, lambda: 0)
+
+    assert tries == []

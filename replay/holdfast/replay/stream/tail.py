@@ -161,17 +161,23 @@ def run(start: Callable[[], StreamingQuery], batches: Callable[[], int]) -> None
     """
     late = 0
     while True:
-        before, query = batches(), start()
+        before = batches()
         try:
-            query.awaitTermination()
+            _run_once(start)
         except PySparkException as error:
             late = late + 1 if batches() == before else 1
             if late == STARTS_MAX or not came_late(error):
                 raise said_in(str(error)) or error from error
         else:
             return
-        finally:
-            query.stop()
+
+
+def _run_once(start: Callable[[], StreamingQuery]) -> None:
+    query = start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
 
 
 def _stream(spark: SparkSession, followed: Followed, rows_max: int) -> DataFrame:

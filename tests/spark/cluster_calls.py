@@ -39,19 +39,27 @@ def make_logs(folder: Path) -> None:
 
 def asked(spark: SparkSession, folder: Path, out: Path) -> dict[str, Any]:
     """Ask everything but whether the logs are true; what comes of it, as JSON has it."""
-    node, batches = folder / "whole" / "n2", list[Batch]()
+    node = folder / "whole" / "n2"
     cuts = app.Cut(LOG.rows[BEFORE].position), app.Cut(LOG.rows[-1].position)
     written = app.report([node], out / "report", spark=spark)
-    app.tail(node, out / "tail", once=True, limits=LIMITS, told=batches.append, spark=spark)
     told = {
         "state": app.plain_state(app.state([node], spark=spark)),
         "differing": app.difference([node], *cuts, spark=spark).differing,
         "report": [written.page.read_text(), written.text.read_text()],
-        "batches": [[each.events, each.alerts, each.last] for each in batches],
+        "followed": followed(spark, folder, out),
+    }
+    return dict(json.loads(json.dumps(told)))
+
+
+def followed(spark: SparkSession, folder: Path, out: Path) -> dict[str, Any]:
+    """Follow one node to its end."""
+    node, batches = folder / "whole" / "n2", list[Batch]()
+    app.tail(node, out / "tail", once=True, limits=LIMITS, told=batches.append, spark=spark)
+    return {
+        "batches": [[each.events, each.alerts, list(each.last)] for each in batches],
         "events": [repr(row) for row in events(out / "tail").to_pylist()],
         "alerts": alerts(out / "tail"),
     }
-    return dict(json.loads(json.dumps(told)))
 
 
 def verified(spark: SparkSession, folder: Path, out: Path) -> list[dict[str, Any]]:
@@ -80,7 +88,7 @@ def main(master: str, settings: list[str], what: list[str]) -> None:
     """Do it in a session on a cluster, in the folder in which this runs, and print it."""
     conf = dict(each.split("=", 1) for each in settings)
     here, out = Path(), Path("out")
-    calls = {"asked": asked, "verified": verified}
+    calls = {"asked": asked, "followed": followed, "verified": verified}
     with app.session(master, quick=True, conf=conf) as spark:
         print(json.dumps({name: calls[name](spark, here, out) for name in what}))
 

@@ -86,11 +86,13 @@ def here(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[
     told = asked(spark, folder, folder / "out")
     state = LOG.state._replace(applied_index=LOG.index)
     assert told["state"] == json.loads(json.dumps(plain_state(state)))
-    (batch,) = told["batches"]
-    assert batch == [len(LOG.rows), len(told["alerts"]), list(LOG.rows[-1].position)]
-    assert len(told["events"]) == len(LOG.rows)
     assert told["differing"]
-    assert told["alerts"]
+    read = told["followed"]
+    assert read["batches"] == [
+        [len(LOG.rows), len(read["alerts"]), list(LOG.rows[-1].position)],
+    ]
+    assert len(read["events"]) == len(LOG.rows)
+    assert read["alerts"]
     return told
 
 
@@ -134,9 +136,9 @@ def test_on_a_local_cluster(history: Path, here: dict[str, Any], tmp_path: Path)
 
 
 def test_on_a_standalone_cluster_whose_workers_have_our_modules_from_the_package(
-    history: Path, tmp_path: Path
+    history: Path, here: dict[str, Any], tmp_path: Path
 ) -> None:
-    """They run a Python that has what we import, and not us."""
+    """They run a Python that has what we import, and not us; so does what plans a stream."""
     EnvBuilder().create(tmp_path / "python")
     version = "python{}.{}".format(*sys.version_info)
     packages = tmp_path / "python" / "lib" / version / "site-packages"
@@ -146,6 +148,9 @@ def test_on_a_standalone_cluster_whose_workers_have_our_modules_from_the_package
 
     with standalone(tmp_path) as master:
         check(history, "--master", master, "--conf", python, "--conf", files)
+        told = call(tmp_path, master, ["followed"], (python, files))
+
+    assert told["followed"] == here["followed"]
 
 
 def test_on_a_spark_connect_server(history: Path, here: dict[str, Any], tmp_path: Path) -> None:

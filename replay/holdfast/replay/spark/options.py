@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from holdfast.replay.findings import WrongUse
@@ -109,6 +110,12 @@ class SparkOptions:
         """Memory of each worker of a local cluster, in MiB; None: it is no local cluster."""
         found = _MASTER.fullmatch(self.master)
         return int(found["mib"]) if found and found["mib"] else None
+
+    @property
+    def py_paths(self) -> list[str]:
+        """Packages that workers are given from this machine, as whole paths."""
+        given = self.settings.get(PY_FILES, "").split(",")
+        return [str(Path(path).absolute()) for path in given if path and "://" not in path]
 
     @property
     def settings(self) -> dict[str, str]:

@@ -45,6 +45,8 @@ _SAID: Final = "java.txt"
 _PYTHON: Final = "PYSPARK_PYTHON"
 """The variable for the program that workers run; it is read as a session starts."""
 
+_PYTHON_PATH: Final = "PYTHONPATH"
+
 _COMMON: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -160,7 +162,8 @@ def _start(options: SparkOptions, scratch: Path, *, quick: bool) -> SparkSession
     java = find_java()
     settings = {**_COMMON, **_jvm_settings(options, scratch, java, quick=quick), **given}
     builder = _configured(builder.master(options.master or LOCAL), settings)
-    with _environment(_variables(settings, java, scratch)):
+    variables = {**_variables(settings, java, scratch), **_python_path(options)}
+    with _environment(variables):
         return builder.getOrCreate()
 
 
@@ -179,6 +182,16 @@ def _variables(settings: Mapping[str, str], java: Path, scratch: Path) -> dict[s
     if WORKER_PYTHON in settings:
         variables[_PYTHON] = settings[WORKER_PYTHON]  # the setting alone is heard by spark-submit
     return variables
+
+
+def _python_path(options: SparkOptions) -> dict[str, str]:
+    """Return the variable by which the process that plans a stream finds the packages of workers.
+
+    It runs beside the driver, with the Python of the workers, and Spark gives it none of them.
+    """
+    paths = options.py_paths
+    known = os.environ.get(_PYTHON_PATH)
+    return {_PYTHON_PATH: os.pathsep.join([*paths, *filter(None, [known])])} if paths else {}
 
 
 def _connected(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from holdfast.replay.findings import WrongUse
@@ -98,6 +100,17 @@ def test_workers_of_a_local_cluster_have_the_memory_that_its_name_says(
     master: str, mib: int | None
 ) -> None:
     assert SparkOptions(master).worker_mib == mib
+
+
+def test_packages_for_workers_are_whole_paths_if_they_are_of_this_machine() -> None:
+    """A process that Spark starts begins in another folder; a URL is fetched by Spark alone."""
+    given = "spark.submit.pyFiles=packed/a.zip,/b.zip,hdfs://h/c.zip"
+
+    assert SparkOptions.given(None, None, (given,), None).py_paths == [
+        str(Path.cwd() / "packed" / "a.zip"),
+        "/b.zip",
+    ]
+    assert SparkOptions().py_paths == []
 
 
 def test_of_a_setting_that_is_given_twice_the_last_counts_and_its_value_may_have_signs() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tomllib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,7 +31,7 @@ def test_a_cluster_that_never_serves_is_a_failed_staging(
     """docs/chaos.md: exit code 3, which `holdfast chaos` gives for StagingFailed alone."""
     monkeypatch.setattr(staging, "COMMAND", (sys.executable, "-c", program))
     if program is SILENT:
-        monkeypatch.setattr(target, "PATIENCE_S", 0.0)
+        monkeypatch.setattr(staging, "until", partial(target.until, patience_s=0.0))
 
     async def stages() -> None:
         async with Staging(tmp_path / "cluster", 3, 7, ()):

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from unit.replay.checkpoint.plain_run import CUT_AT, LOG, grown, run, sealed
+from unit.replay.checkpoint.plain_run import CUT_AT, LOG, NODES, grown, run, sealed
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The nodes as they are before the first run; tests copy them."""
+    parent = tmp_path_factory.mktemp("sound")
+    sealed(parent)
+    return parent
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> list[Path]:
-    return sealed(tmp_path / "nodes")
+def nodes(sound: Path, tmp_path: Path) -> list[Path]:
+    shutil.copytree(sound, tmp_path / "nodes")
+    return [tmp_path / "nodes" / name for name in NODES]
 
 
 @pytest.fixture

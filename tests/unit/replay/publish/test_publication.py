@@ -14,13 +14,21 @@ from holdfast.replay.publish.target import Item, Target
 from holdfast.replay.read.node_logs import node_log, node_logs
 from holdfast.replay.read.url_path import archive_path
 from holdfast.replay.read.urls import NotReached
-from spark.archive_damage import FILE, LOG, data, pipe, segment, sound_nodes
+from spark.archive_damage import FILE, LOG, copied, data, pipe, segment, sound_nodes
 from spark.cut_logs import write_cut_node
 
 
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three nodes that agree; tests copy them."""
+    parent = tmp_path_factory.mktemp("sound")
+    sound_nodes(parent)
+    return parent
+
+
 @pytest.fixture
-def node(tmp_path: Path) -> Path:
-    return sound_nodes(tmp_path / "nodes")[0]
+def node(sound: Path, tmp_path: Path) -> Path:
+    return copied(sound, tmp_path / "nodes")[0]
 
 
 @pytest.fixture(params=["{path}/made/to/n1", "file://{path}/to/n1", "memory://{path}/n1"])

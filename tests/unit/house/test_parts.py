@@ -174,7 +174,10 @@ def test_a_part_that_is_named_twice_runs_twice_in_turn(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "names"),
-    [("cluster", "abc"), *((folder, "ab") for folder in ("conformance", "drill", "spark"))],
+    [
+        *((folder, "abc") for folder in ("cluster", "unit")),
+        *((folder, "ab") for folder in ("conformance", "drill", "spark")),
+    ],
 )
 def test_the_files_of_a_shared_folder_run_side_by_side(
     tmp_path: Path, folder: str, names: str
@@ -257,7 +260,7 @@ def test_an_installation_ends_with_the_run_that_is_interrupted(tmp_path: Path) -
 
 def test_parts_that_need_the_machine_have_it_to_themselves(dev: ModuleType) -> None:
     wide = {part.name for part in dev.all_parts() if not part.narrow}
-    assert wide == {"cluster", "drill", "spark", "conformance", "install"}
+    assert wide == {"cluster", "drill", "spark", "conformance", "install", "unit"}
 
 
 def test_the_making_of_one_environment_holds_up_no_other(

@@ -49,6 +49,12 @@ def folded(spark: SparkSession, node: NodeLog) -> Folded:
     return fold(spark, node, Cut(Position(LOG.index, 0)), records=True)
 
 
+@pytest.fixture(scope="module")
+def sql(spark: SparkSession, node: NodeLog) -> DataFrame:
+    """The state by SQL, computed once: all comparisons are with the same rows."""
+    return whole(rows(spark, node).cache()).localCheckpoint()
+
+
 def test_the_folded_state_is_the_live_state(folded: Folded) -> None:
     assert folded.findings() == []
     assert folded.state() == LOG.state
@@ -61,11 +67,7 @@ def test_the_folded_digest_is_the_one_that_a_node_publishes(folded: Folded) -> N
     assert folded.count() == len(LOG.records)
 
 
-def test_sql_comes_to_the_same_state_as_evolve(
-    spark: SparkSession, node: NodeLog, folded: Folded
-) -> None:
-    sql = whole(rows(spark, node).cache())
-
+def test_sql_comes_to_the_same_state_as_evolve(sql: DataFrame, folded: Folded) -> None:
     assert sql_against_fold(sql, folded.entries(), set()) == []
     kinds = {row.kind for row in sql.select("kind").distinct().collect()}
     assert set(KINDS) <= kinds
@@ -73,10 +75,9 @@ def test_sql_comes_to_the_same_state_as_evolve(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_value_that_evolve_has_otherwise_is_found(
-    kind: str, spark: SparkSession, node: NodeLog, folded: Folded
+    kind: str, sql: DataFrame, folded: Folded
 ) -> None:
     """The comparison has teeth: a defect of evolve in one key of each kind."""
-    sql = whole(rows(spark, node).cache())
     first = folded.entries().where(f.col("kind") == kind).orderBy("grp", "key").first()
     assert first is not None
     broken = (f.col("grp") == first.grp) & (f.col("kind") == kind) & (f.col("key") == first.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     with session("local[2]", quick=True) as running:
         yield running
+
+
+@pytest.fixture
+def one_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that are invoked here, and not in processes of their own, share that session."""
+    monkeypatch.setattr("holdfast.replay.app.opened", lambda *_, **__: nullcontext(spark))

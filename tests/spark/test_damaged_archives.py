@@ -20,22 +20,30 @@ from holdfast.replay.verify.file_checks import check_forms
 from holdfast.replay.verify.hashes import Comparable, Place, differing_blocks
 from holdfast.replay.verify.spark_reader import SparkReader
 from holdfast.storage.segments.segments import segments_in
-from spark.archive_damage import LOG, data, sound_nodes
+from spark.archive_damage import LOG, copied, data, sound_nodes
 from spark.damage_kinds import KINDS, changed
 from spark.event_logs import write_node
 from unit.replay.verify.plain_reader import PlainReader
 
 
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three nodes that agree; tests copy them."""
+    parent = tmp_path_factory.mktemp("sound")
+    sound_nodes(parent)
+    return parent
+
+
 @pytest.fixture
-def nodes(tmp_path: Path) -> list[Path]:
-    return sound_nodes(tmp_path / "nodes")
+def nodes(sound: Path, tmp_path: Path) -> list[Path]:
+    return copied(sound, tmp_path / "nodes")
 
 
-def read_again(parent: Path) -> Iterator[NodeLog]:
+def read_again(sound: Path, parent: Path) -> Iterator[NodeLog]:
     """A sound log; and of each damaged one what is read again and has other bytes, by its kind."""
     seen: set[bytes] = set()
     for number, kind in enumerate(KINDS):
-        folders = sound_nodes(parent / str(number))
+        folders = copied(sound, parent / str(number))
         kind.change(folders[2])
         usable = check_forms(PlainReader().run, node_logs(folders)).logs
         if not seen:
@@ -57,10 +65,10 @@ def judgeable(places: Sequence[Place]) -> list[tuple[object, ...]]:
 
 
 def test_spark_reads_each_damaged_file_that_passed_its_check_as_plain_python_does(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, sound: Path, tmp_path: Path
 ) -> None:
     """S22: so what is found without Spark is found with it. Some file of many kinds is as sound."""
-    logs = list(read_again(tmp_path))
+    logs = list(read_again(sound, tmp_path))
     whole = Comparable(LOG.rows[-1].position, ())
     plain, sparks = PlainReader(), SparkReader(spark)
 

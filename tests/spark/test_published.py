@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,9 +22,6 @@ from holdfast.replay.spark.failures import surroundings
 from holdfast.replay.spark.log_tables import rows, stored_rows
 from spark.archive_damage import LOG, data, sound_nodes
 from spark.damage_kinds import changed
-
-SECONDS_MAX = 900
-"""A JVM starts in a few seconds; other work may keep the machine."""
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +78,10 @@ def test_a_file_that_is_gone_when_a_worker_fetches_it_proves_nothing(
 
 
 def test_the_command_verifies_urls_and_names_a_damaged_file_by_its_url(
-    nodes: list[Path], tmp_path: Path
+    nodes: list[Path], tmp_path: Path, one_jvm: None
 ) -> None:
     """Exit code 1, one sentence, and the sound nodes are not accused."""
+    del one_jvm
     targets = []
     for node in nodes:
         targets.append(tmp_path / node.name)
@@ -94,15 +90,9 @@ def test_the_command_verifies_urls_and_names_a_damaged_file_by_its_url(
     changed(targets[2], "offset forged")
     dirs = [word for each in targets for word in ("--node-dir", f"file://{each}")]
 
-    done = subprocess.run(
-        [sys.executable, "-m", "holdfast.cli", "replay", "verify", *dirs, "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS_MAX,
-    )
+    done = CliRunner().invoke(main, ["replay", "verify", *dirs, "--json"])
 
-    assert done.returncode == 1, done.stderr
+    assert done.exit_code == 1, done.stderr
     assert len(done.stderr.splitlines()) == 1
     told = json.loads(done.stdout)
     file = f"file://{data(targets[2])}"

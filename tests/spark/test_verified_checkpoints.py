@@ -6,12 +6,10 @@ What a checkpoint is believed for, and what is found without Spark: tests/unit/r
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from pyspark.sql import SparkSession
 
 from holdfast.cli.main import main
 from holdfast.replay import app
@@ -34,8 +32,8 @@ def nodes(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture(autouse=True)
-def _one_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.replay.app.opened", lambda *_, **__: nullcontext(spark))
+def _one_jvm(one_jvm: None) -> None:
+    del one_jvm
 
 
 def verify(nodes: list[Path], *more: str) -> Result:

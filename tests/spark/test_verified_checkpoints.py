@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
 
 from holdfast.cli.main import main
 from holdfast.replay import app

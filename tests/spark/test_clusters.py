@@ -125,13 +125,12 @@ def check_runs(runs: list[dict[str, Any]]) -> None:
     assert [each["found"] for each in runs] == [[], [], [], [["bytes", "n2"]]]
 
 
-def test_on_a_local_cluster(history: Path, here: dict[str, Any], tmp_path: Path) -> None:
-    """Its workers have less memory than Spark gives one by itself."""
+def test_on_a_local_cluster(history: Path, tmp_path: Path) -> None:
+    """The workers that verify a log as it grows have less memory than Spark gives by itself."""
     check(history, "--master", "local-cluster[1,2,1024]")
 
-    told = call(tmp_path, "local-cluster[2,1,700]", ["asked", "verified"])
+    told = call(tmp_path, "local-cluster[2,1,700]", ["verified"])
 
-    assert told["asked"] == here
     check_runs(told["verified"])
 
 

@@ -78,7 +78,7 @@ def narrowed(logs: Sequence[NodeLog], record: Verified, state: Path) -> Narrowed
         _refuse_other_line(logs, record)
     run.findings += _between_nodes(logs, record.last)
     place, digest = record.last, record.digest.to_bytes(8, "big") + record.chain
-    same = record.writer == writer()
+    same = record.writer == writer()  # so that it would store these states with the same bytes
     begins = Beginning(place, str(state), digest, record.log_time_ms, record.verified_ms, same)
     behind = [_behind(log, begins) for log in logs]
     new = any(s.ends.last > record.last for log in behind for s in log.segments)

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import truncate
+from holdfast.storage.codec.event_codec import STATE_FORM
 from holdfast.storage.segments.segments import Manifest
 
 FORMAT: Final = 1
@@ -79,11 +80,15 @@ class Verified(NamedTuple):
 
 
 def writer() -> str:
-    """Return how this version names itself in what it writes down."""
+    """Return how this version names itself in what it writes down, and the form of its states.
+
+    What a version that is not released yet stores may change; then its messages do.
+    """
+    form = sha256(STATE_FORM).hexdigest()[:8]
     try:
-        return f"holdfast {version('holdfast')}"
+        return f"holdfast {version('holdfast')} ({form})"
     except PackageNotFoundError:
-        return "holdfast"
+        return f"holdfast ({form})"
 
 
 def manifest_digest(manifest: Manifest) -> str:

@@ -18,10 +18,10 @@ from holdfast.replay.read.urls import TASK_FETCHES, is_url, local_file
 
 _COLUMNS: Final = ("idx", "ordinal", "payload")
 _TASK_RECORDS: Final = (250_000, 2_000_000)
-"""How many records one task takes, at least and at most, if no segment alone has more."""
+"""Between these lies with how many records a task has enough; it takes whole segments."""
 _TASKS: Final = 8
-"""Into how many tasks a log is shared out between these bounds: each has a price of its own, and
-each worker of a few should have several."""
+"""Into about how many tasks a log is shared out between these bounds: each has a price of its own.
+Few cores are thought of; many would have more of them done sooner, and 2 M records take 2 s."""
 _TASK_FILES: Final = 1_600
 """How many files, which cost more than few records do; behind a URL fewer (`TASK_FETCHES`)."""
 

@@ -97,10 +97,13 @@ def cluster_payloads(source: Source, cut: Cut, kind: str) -> list[bytes]:
 
 
 def groups_in(source: Source) -> set[str]:
-    """Return the groups that have records in a file."""
+    """Return the groups that have records in a file, but for those in an earlier one as well."""
+    found, places = set[str](), ["idx", "ordinal", "grp"]
     with _opened(source) as file:
-        groups = file.read(columns=["grp"], use_threads=False).column("grp")
-    return set(groups.unique().to_pylist())
+        for batch in file.iter_batches(_BATCH_ROWS, columns=places, use_threads=False):
+            groups = _kept(batch, source.after, Cut()).column("grp")
+            found.update(groups.unique().to_pylist())
+    return found
 
 
 def row_of(batch: pa.RecordBatch, number: int) -> LogRow:

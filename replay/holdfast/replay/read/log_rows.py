@@ -60,22 +60,26 @@ class Beginning(NamedTuple):
     verified_ms: int = 0
     """When a verification left the checkpoint, in wall time; 0: retention did. If it is set, `path`
     is a folder with a file for each bucket of groups, and one for what belongs to no group."""
-    rest_believed: bool = False
-    """Whether a fold believes `digest` for the groups that have no record behind it, so that it
-    need not take them up (docs/adr/0067)."""
+    touched_only: bool = False
+    """Whether groups that have no record behind it need not be taken up again (docs/adr/0067)."""
 
     @property
     def cut(self) -> bool:
         """Whether the first records were cut off (S24)."""
         return bool(self.path)
 
-    def read(self, wanted: Callable[[str], bool], bucket: str = "") -> Checkpoint:
+    def read(
+        self,
+        wanted: Callable[[str], bool],
+        bucket: str = "",
+        other: Callable[[bytes], None] = lambda _: None,
+    ) -> Checkpoint:
         """Read what the records before led to, with those groups that are wanted by their ids.
 
-        `bucket`: the name of the bucket that they are in; "": no group is wanted. Raises
-        CheckpointFlawed, OSError.
+        `bucket`: the name of the bucket that they are in; "": no group is wanted. `other` is given
+        the encoded records of groups that are not. Raises CheckpointFlawed, OSError.
         """
-        return read_checkpoint(self._part(bucket), wanted) if self.cut else NOTHING
+        return read_checkpoint(self._part(bucket), wanted, other) if self.cut else NOTHING
 
     def stored(self, wanted: Callable[[str], bool], bucket: str) -> Iterator[StreamedRecord]:
         """Read some groups of a bucket as they are stored. Raises as `read` does."""
@@ -116,15 +120,21 @@ class Bucket(NamedTuple):
     """Those files that are there, in the order of the log."""
     begins: Beginning = Beginning()
 
-    def checkpoint(self, wanted: Callable[[str], bool] = lambda _: True) -> Checkpoint:
+    def checkpoint(
+        self,
+        wanted: Callable[[str], bool] = lambda _: True,
+        other: Callable[[bytes], None] = lambda _: None,
+    ) -> Checkpoint:
         """Read what the log begins with, with the groups of this bucket alone that are wanted.
 
         Of what belongs to no group only the bucket of the cluster's own records is sure to have
-        more than the level. Raises CheckpointFlawed, OSError.
+        more than the level. `other` is given records of groups that are left out, where those of
+        this bucket lie by themselves. Raises CheckpointFlawed, OSError.
         """
         made = self.begins.read(
             lambda group_id: wanted(group_id) and bucket_file(bucket_of(group_id)) == self.name,
             self.name,
+            other,
         )
         if not (self.begins.verified_ms and self.name == CLUSTER_FILE):
             return made
@@ -168,7 +178,7 @@ class ResultRow(NamedTuple):
     as 64 bits with a sign; entries = all of it, or a part, in `group_rows`. `record`: key =
     database, content = a state record of group `grp` ("": of no group). `head`: content = head of
     the chain. `finding`: kind, text, place, key = the file. `count`: idx = records seen. `rest`:
-    idx = what is to be added for what the fold has not taken up, as that of a `group`.
+    idx = what groups that the fold has not taken up add to the digest.
     """
 
     tag: str

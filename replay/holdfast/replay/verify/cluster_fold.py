@@ -39,15 +39,13 @@ from holdfast.replay.read.log_rows import (
 from holdfast.replay.read.urls import folder_of
 from holdfast.replay.verify import cluster_entries
 from holdfast.replay.verify.anchor_marks import Mark, Restore, mark_row, restore_row
-from holdfast.replay.verify.group_rows import group_rows, rest_row
+from holdfast.replay.verify.group_rows import group_rows
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import changes, weight
 from holdfast.storage.segments.checkpoint import Checkpoint
 
 _OF_GROUPS: Final = (RequestRecorded.__name__,)
 """The types of records of groups that change what belongs to no group."""
-_DIGEST_BYTES: Final = 8
-"""Of the state's digest; the head of the chain follows (`segments.checkpoint`)."""
 
 
 def fold_cluster(
@@ -82,7 +80,6 @@ def fold_cluster(
     log_time_ms = fold.log_time_ms if cut.meta_ms is None else cut.meta_ms
     stored = list(_records_of(fold.state, index, log_time_ms))
     now = fold.state._replace(log_time_ms=fold.log_time_ms)
-    yield rest_row(fold.rest)
     yield from group_rows("", (row.content for row in stored), cluster_entries.entries_of(now))
     if records:
         yield from stored
@@ -101,23 +98,10 @@ def _begun(begins: Beginning, marks: Sequence[Mark]) -> _ClusterFold:
     checkpoint = begins.read(lambda _: False)
     state = checkpoint.state
     head = checkpoint.heads.get("", CHAIN_START)
-    rest = _believed(begins, state)
-    fold = _ClusterFold(begins, marks, state, head, begins.last, state.log_time_ms, rest)
+    fold = _ClusterFold(begins, marks, state, head, begins.last, state.log_time_ms)
     if state.recovery_number:  # it kept at most what was before its own entry
         fold.restores.append(Restore(state.recovery_number, state.recovered_at - 1))
     return fold
-
-
-def _believed(begins: Beginning, state: State) -> int:
-    """Return what a digest has of groups that no fold takes up, and of those that others do.
-
-    They take off what theirs had added, so that all together make the digest of the whole state.
-    """
-    if not begins.rest_believed:
-        return 0
-    own = _records_of(state, begins.last.index, state.log_time_ms)
-    whole = int.from_bytes(begins.digest[:_DIGEST_BYTES], "big")
-    return whole - sum(weight(row.content) for row in own)
 
 
 @dataclass(slots=True)
@@ -130,8 +114,6 @@ class _ClusterFold:
     head: bytes
     last: tuple[int, int]
     log_time_ms: int
-    rest: int
-    """What is to be added to this part of a digest."""
     count: int = 0
     findings: FindingRows = field(default_factory=FindingRows)
     restores: list[Restore] = field(default_factory=list)
@@ -155,15 +137,14 @@ class _ClusterFold:
         for stop in (each for each in stops if each.files == read):
             place, log_time_ms = stop.last.index, self.log_time_ms
             alone = self.state._replace(applied_index=place, log_time_ms=log_time_ms, groups=PMap())
-            records = _records_of(alone, place, log_time_ms)
-            added = self.rest + sum(weight(row.content) for row in records)
+            added = sum(weight(row.content) for row in _records_of(alone, place, log_time_ms))
             made = Checkpoint(Position(*self.last), alone, {"": self.head})
             yield from part_rows(stop, "", made, added)
 
     def at(self, number: int, mark: Mark) -> ResultRow:
         """Tell chain and digest as they are now, at a mark."""
         records = _records_of(self.state, mark.index, mark.log_time_ms)
-        total = self.rest + sum(weight(record.content) for record in records)
+        total = sum(weight(record.content) for record in records)
         return mark_row(number, total, self.head, self.last)
 
     def take(self, rows: Ordered) -> None:

@@ -87,7 +87,7 @@ class Folded:
         return [row for row in self._few if row.tag == tag]
 
     def entries(self) -> DataFrame:
-        """Return the groups as keys and values, in the form of `sql.state`."""
+        """Return the groups that were taken up as keys and values, in the form of `sql.state`."""
         each = self.rows.where(f.col("tag") == GROUP).select("grp", f.explode("entries").alias("e"))
         return each.select("grp", "e.kind", "e.key", "e.value")
 
@@ -164,8 +164,10 @@ def fold(
     `marks`: where chain and digest are wanted as well, in order (`Folded.reached`). `stands`: ends
     of segments at which checkpoints are wanted as well (`Folded.stands`). `named`: groups that are
     taken up in any case (`checkpoint.touched`). `records`: whether the state itself is wanted
-    (`Folded.state`); behind an earlier run's checkpoint it is not to be had.
+    (`Folded.state`). Raises ValueError if it is, and not all groups are taken up.
     """
+    if records and log.begins.touched_only:
+        raise ValueError("behind an earlier run's checkpoint no fold has the whole state")
     until = cut or Cut()
     buckets = {**_without_files(log, stands), **buckets_of(log)}
     own = buckets.get(CLUSTER_FILE)

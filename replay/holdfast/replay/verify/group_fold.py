@@ -70,10 +70,9 @@ def fold_bucket(
     records of the state are wanted.
     """
     taken = touched(bucket, named)
-    begins = taken.checkpoint()
+    begins, rest = taken.read()
     levels = Levels(_raised(cluster, cut), begins.state.raised_to)
     groups = {group.group_id: group for group in begins.state.groups.values()}
-    rest = 0 if taken.groups is None else -sum(map(_weight_of, groups.values()))
     fold = _BucketFold(levels, Chains(bucket.begins.last, dict(begins.heads)), groups, taken, rest)
     at_marks = GroupMarks(marks, lambda group_id: _weight_of(groups.get(group_id)), rest)
     for number, source in enumerate(bucket.sources):
@@ -152,7 +151,7 @@ def _classic_entries(group: Group[Any]) -> Iterator[Entry]:
 class _BucketFold:
     """The groups of a bucket during the fold. `broken`: those whose fold had to stop.
 
-    `taken`: which it takes up. `rest`: what is to be added to their part of a digest.
+    `taken`: which it takes up. `rest`: what the others add to a digest.
     """
 
     levels: Levels
@@ -174,7 +173,7 @@ class _BucketFold:
             level = self.levels.at(stop.last)
             alone = State(groups=PMap(self.groups), raised_to=level)
             added = self.rest + sum(map(_weight_of, self.groups.values()))
-            heads = {name: head for name, head in self.chains.heads.items() if name}
+            heads = {group_id: head for group_id, head in self.chains.heads.items() if group_id}
             made = Checkpoint(stop.last, alone, heads)
             yield from part_rows(stop, name, made, added, self.taken.others)
 

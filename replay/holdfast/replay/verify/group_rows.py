@@ -28,7 +28,7 @@ def group_rows(
 
 
 def rest_row(added: int) -> ResultRow:
-    """Make the row of what is to be added to the digest for what a fold has not taken up."""
+    """Make the row of what groups add to the digest that the fold of a bucket has not taken up."""
     return ResultRow(REST, idx=_signed(added % DIGEST_SPAN))
 
 

@@ -52,6 +52,9 @@ from holdfast.storage.segments.columns import SCHEMA
 GAPS: Final = "gaps"
 FOLD: Final = "fold by evolve, chains, payloads"
 SQL: Final = "state by SQL = state by evolve"
+_COMPARED: Final = (
+    "counters, settings, topics, grants of access, requests; groups, members, offsets"
+)
 SHARES: Final = {FORMS: 9.0, CONTENTS: 1.0, HASHES: 14.0, GAPS: 8.0, FOLD: 42.0, SQL: 26.0}
 """Of the time that a long log takes, per cent; what is quick is left out."""
 
@@ -153,7 +156,8 @@ class Verification:
 
     def _compare(self, log: NodeLog, table: DataFrame, folded: Folded) -> None:
         """Run layers two and three: compare the two implementations of the rules."""
-        self._check(FOLD, f"node {log.node}", folded.findings)
+        taken = "groups with new records; " if log.begins.touched_only else ""
+        self._check(FOLD, f"{taken}node {log.node}", folded.findings)
         broken = {f.group for f in self._checks[-1].findings if f.kind in {"rules", "payload"}}
         older = older_groups(table)
         self._note_older(older, told="" not in broken)
@@ -165,7 +169,7 @@ class Verification:
             sql, evolved = comparable(sql, older.in_part), comparable(evolved, older.in_part)
         self._check(
             SQL,
-            "counters, settings, topics, grants of access, requests; groups, members, offsets",
+            f"{taken}{_COMPARED}",
             lambda: compare.sql_against_fold(sql, evolved, broken),
         )
 

@@ -363,6 +363,8 @@ _TOLD: Final = attrgetter("rule", "command", "principal", "request_id")
 _new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields
 
 _STATE: Final = StateShapes(TYPES, state_pb2.StateRecord.DESCRIPTOR)
+STATE_FORM: Final = state_pb2.DESCRIPTOR.serialized_pb
+"""The messages in which a state is stored: where they are others, so may be its bytes."""
 _STATE_VERSION: Final = 1 << 3
 _STATE_KEY: Final = bytes([2 << 3 | 2])
 """The fields of StateRecord: they are written by hand, since a message put into one is copied."""

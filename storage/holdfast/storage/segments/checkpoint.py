@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from struct import error as StructError  # noqa: N812 - it is a class
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
@@ -20,13 +21,7 @@ from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError
 from holdfast.storage.codec.state_image import GROUPS, changes, digest_of, group_of, restore
 from holdfast.storage.disk.files import make_directory, rename_durably, sync_path
-from holdfast.storage.disk.records import (
-    KEY_BYTES_MAX,
-    RecordDamaged,
-    disk_key,
-    pack_record,
-    unpack_record,
-)
+from holdfast.storage.disk.records import RecordDamaged, disk_key, pack_record, unpack_record
 from holdfast.storage.errors import InstallRefused
 from holdfast.storage.segments.archive_path import AnyPath, ArchivePath
 from holdfast.storage.segments.log_check import LogStart
@@ -137,15 +132,17 @@ def publish_checkpoint(beginning: Path, path: Path, digest: bytes) -> Path:
 
 
 def read_checkpoint(
-    path: ArchivePath, wanted: Callable[[str], bool] = lambda _: True
+    path: ArchivePath,
+    wanted: Callable[[str], bool] = lambda _: True,
+    other: Callable[[bytes], None] = lambda _: None,
 ) -> Checkpoint:
     """Read and check a whole file. Raises CheckpointFlawed; OSError.
 
     `wanted`: tells by its id whether a group is to be in the state; one that is left out costs no
-    decoding, and without it the digest is another one.
+    decoding, and without it the digest is another one. `other` is given its records, encoded.
     """
     with _flaws(path):
-        return _read(path, wanted)
+        return _read(path, wanted, other)
 
 
 def stored_groups(path: ArchivePath, wanted: Callable[[str], bool]) -> Iterator[StreamedRecord]:
@@ -155,31 +152,35 @@ def stored_groups(path: ArchivePath, wanted: Callable[[str], bool]) -> Iterator[
     """
     with _flaws(path):
         for record in _stored(path):
-            if record.database == _GROUPS and wanted(_group_of(record)):
-                yield record
+            if record.database == _GROUPS:
+                key, _ = unpack_record(GROUPS, record.key, record.stored)
+                if wanted(group_of(key)):
+                    yield record
 
 
 @contextmanager
 def _flaws(path: ArchivePath) -> Iterator[None]:
     try:
         yield
-    except (InstallRefused, RecordDamaged, CodecError, ValueError, TypeError) as error:
+    except (InstallRefused, RecordDamaged, CodecError, ValueError, TypeError, StructError) as error:
         raise CheckpointFlawed(
             f"the checkpoint {path} is damaged ({error}): a running node fetches it again from "
             "another one"
         ) from error
 
 
-def _read(path: ArchivePath, wanted: Callable[[str], bool]) -> Checkpoint:
+def _read(
+    path: ArchivePath, wanted: Callable[[str], bool], other: Callable[[bytes], None]
+) -> Checkpoint:
     last: Position | None = None
     heads: dict[str, bytes] = {}
     state: list[bytes] = []
     for record in _stored(path):
-        if record.database == _GROUPS and not wanted(_group_of(record)):
-            continue
         database = DATABASE_NAMES[record.database]
         key, content = unpack_record(database, record.key, record.stored)
-        if database == CHAINS:
+        if database == GROUPS and not wanted(group_of(key)):
+            other(content)
+        elif database == CHAINS:
             heads[key.decode().removeprefix(_KIND.decode())] = content
         elif (database, key) == (META, _KEY):
             last = Position(*json.loads(content))
@@ -200,14 +201,6 @@ def _stored(path: ArchivePath) -> Iterator[StreamedRecord]:
                 yield record
     if not decoder.whole:
         raise InstallRefused("it ends before its end")
-
-
-def _group_of(record: StreamedRecord) -> str:
-    """Return the group of a record; only a key that was shortened has to be looked up within it."""
-    key = record.key
-    if len(key) >= KEY_BYTES_MAX:
-        key, _ = unpack_record(GROUPS, key, record.stored)
-    return group_of(key)
 
 
 def _records(checkpoint: Checkpoint) -> Iterator[StreamedRecord]:

@@ -88,7 +88,7 @@ def run(folders: Sequence[ArchivePath], checkpoint: Path, *, full: bool = False)
 
 def whole_state(log: NodeLog) -> State:
     """Fold all groups, also those that a run from a checkpoint need not take up."""
-    log = log._replace(begins=log.begins._replace(rest_believed=False))
+    log = log._replace(begins=log.begins._replace(touched_only=False))
     rows = folded(log, (), records=True)
     return restore(row.content for row in rows if row.tag == RECORD)
 

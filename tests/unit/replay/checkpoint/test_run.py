@@ -57,7 +57,7 @@ def test_s24_sql_gets_the_same_rows_as_from_a_checkpoint_of_retention(tmp_path: 
     with opened(tmp_path / "kept") as folder:
         (narrowed,) = CheckpointRun(folder, node_logs([node]), full=False).logs
     other = beginning(tmp_path / "cut", log, count)
-    of_all = narrowed.begins._replace(rest_believed=False)
+    of_all = narrowed.begins._replace(touched_only=False)
 
     for name in map(bucket_file, range(BUCKETS)):
         mine = list(checkpoint_rows(Bucket(name, (), of_all)))

@@ -18,11 +18,11 @@ from holdfast.replay.checkpoint import narrowing
 from holdfast.replay.checkpoint.folder import opened
 from holdfast.replay.checkpoint.parts import PART, Stand, Stood, stood
 from holdfast.replay.checkpoint.run import CheckpointRun
-from holdfast.replay.checkpoint.touched import touched
-from holdfast.replay.read.log_rows import GROUP, REST, Bucket, ResultRow, part_name
+from holdfast.replay.read.log_rows import GROUP, REST, ResultRow, part_name
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, node_log, node_logs
 from holdfast.replay.verify.anchor_marks import Mark, Reached, summed
 from holdfast.replay.verify.checkpoint.rows import checkpoint_rows
+from holdfast.replay.verify.fold_job import fold
 from holdfast.storage.codec.state_image import DIGEST_SPAN, digest_of
 from holdfast.storage.segments.checkpoint import Checkpoint, read_checkpoint
 from holdfast.storage.segments.segment_writer import write_segment
@@ -176,9 +176,47 @@ def test_a_run_of_another_version_takes_up_all_groups(node: Path) -> None:
     assert digest(rows) == digest_of(LOG.state._replace(applied_index=log.last.index))
 
 
-def test_what_was_cut_off_by_retention_is_taken_up_whole(tmp_path: Path) -> None:
+def test_what_was_cut_off_by_retention_is_taken_up_whole(node: Path, tmp_path: Path) -> None:
     """Nobody has verified what its checkpoint stands for."""
     begins = beginning(tmp_path / "cut", LOG, len(BEFORE.rows))
+    (_, new) = node_log(node).segments
 
-    assert begins.cut
-    assert touched(Bucket("bucket-00.parquet", (), begins)).groups is None
+    rows = folded(NodeLog("n1", (new,), begins=begins), ())
+
+    assert told(rows) == set(LOG.state.groups)
+
+
+@pytest.mark.parametrize("count", [9, 24, 37, 51, 66])
+def test_s3_wherever_the_checkpoint_lies_all_is_as_without_it(count: int, tmp_path: Path) -> None:
+    """Groups are deleted behind it and begin another life; one has a served request alone."""
+    log = eventful_log()
+    middle = (count + len(log.rows)) // 2
+    node = write_node(tmp_path / "n1", "n1", log.rows[:count])
+    assert run([node], tmp_path / "kept").report.kept
+    for start, end in ((count, middle), (middle, len(log.rows))):
+        write_segment(node / "segments", log.rows[start:end], "c", "n1")
+    (mine, whole), last = (behind_checkpoint(node), node_log(node)), log.rows[-1].position
+    assert mine.begins.touched_only
+    marks = [Mark(index, 1) for index in range(mine.begins.last.index, last.index + 1)]
+    stands = [Stand(last, keep=True)]
+
+    assert reached(mine, stands, marks) == reached(whole, stands, marks)
+    assert digest(folded(mine, ())) == digest_of(log.state._replace(applied_index=last.index))
+    kept = kept_by(folded(mine, stands), tmp_path / "mine")
+    assert kept == kept_by(folded(whole, stands), tmp_path / "whole")
+
+
+def test_a_segment_that_was_read_before_touches_nothing(node: Path) -> None:
+    """A log with nothing new keeps its last segment, for what is compared with its end."""
+    run([node], node.parent / "all")
+    with opened(node.parent / "all") as folder:
+        (log,) = CheckpointRun(folder, node_logs([node]), full=False).logs
+
+    assert log.segments
+    assert told(folded(log, ())) == set()
+
+
+def test_the_whole_state_is_not_to_be_had_where_groups_are_left_out(narrowed: NodeLog) -> None:
+    """What is not taken up would be missing in it, and nobody would notice."""
+    with pytest.raises(ValueError, match="no fold has the whole state"):
+        fold(None, narrowed, records=True)  # type: ignore[arg-type]  # no Spark is asked

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.coordinator.model.events import OffsetCommitted, OffsetsCommitted
+from holdfast.coordinator.model.events import GroupCreated, OffsetCommitted, OffsetsCommitted
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.structures.pmap import PMap
+from holdfast.storage.codec.state_image import group_contents
 from holdfast.storage.segments.checkpoint import (
+    CHUNK_BYTES,
     NOTHING,
     Checkpoint,
     CheckpointFlawed,
@@ -22,7 +24,7 @@ from holdfast.storage.segments.checkpoint import (
     stored_groups,
     write_checkpoint,
 )
-from spark.event_logs import busy_log
+from spark.event_logs import EventLog, busy_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,19 +47,25 @@ def test_s24_a_checkpoint_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_s24_groups_go_over_into_another_file_as_they_are_stored(tmp_path: Path) -> None:
-    """Those whose keys LMDB cannot hold among them; what is not wanted stays behind."""
-    log = busy_log()
-    log.entry("g2", OffsetsCommitted((OffsetCommitted("t" * 600, 0, 1, -1, ""),)))
+    """Those whose keys LMDB cannot hold among them; what is not wanted stays behind.
+
+    A key is shortened within the group's name: only the record tells whose it is.
+    """
+    log, wanted, other = busy_log(), "w" * 512, "o" * 512
+    for name in (wanted, other):
+        log.entry(name, GroupCreated(), OffsetsCommitted((OffsetCommitted("t", 0, 1, -1, ""),)))
     whole = Checkpoint(log.records[-1].position, log.state, log.heads)
     path = write_checkpoint(tmp_path / "segments", whole)
-    rest = {name: group for name, group in log.state.groups.items() if name != "g2"}
+    rest = {name: group for name, group in log.state.groups.items() if name != wanted}
     without = whole._replace(state=log.state._replace(groups=PMap(rest)))
+    passed = list[bytes]()
 
-    others = stored_groups(path, lambda group_id: group_id == "g2")
+    others = stored_groups(path, lambda group_id: group_id == wanted)
     (tmp_path / "made").write_bytes(b"".join(encode_checkpoint(without, others)))
 
     assert read_checkpoint(tmp_path / "made").state == log.state
-    assert read_checkpoint(path, rest.__contains__).state == without.state
+    assert read_checkpoint(path, rest.__contains__, passed.append).state == without.state
+    assert sorted(passed) == sorted(group_contents(log.state.groups[wanted]))
 
 
 def test_s24_a_change_of_any_byte_is_found(tmp_path: Path) -> None:
@@ -68,6 +76,25 @@ def test_s24_a_change_of_any_byte_is_found(tmp_path: Path) -> None:
         path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         with pytest.raises(CheckpointFlawed, match="fetches it again"):
             read_checkpoint(path)
+
+
+def test_s24_a_hole_in_a_long_file_is_found_also_by_who_wants_few_groups(tmp_path: Path) -> None:
+    """It is read in chunks: records are seen before the sum of the whole is compared."""
+    log = EventLog()
+    for number in range(8):
+        offsets = tuple(OffsetCommitted("t", at, 1, -1, "m" * 400) for at in range(120))
+        log.entry(f"g{number}", GroupCreated(), OffsetsCommitted(offsets))
+    path = write_checkpoint(
+        tmp_path, Checkpoint(log.records[-1].position, log.state, dict(log.heads))
+    )
+    content = path.read_bytes()
+    assert len(content) > CHUNK_BYTES
+    for place in range(0, CHUNK_BYTES, CHUNK_BYTES // 40):
+        path.write_bytes(content[:place] + bytes(4096) + content[place + 4096 :])
+        with pytest.raises(CheckpointFlawed):
+            read_checkpoint(path, lambda _: False)
+        with pytest.raises(CheckpointFlawed):
+            list(stored_groups(path, lambda _: True))
 
 
 def test_s24_a_file_that_ends_early_is_refused_wherever_it_ends(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def checkpoint_rows(bucket: Bucket, named: Collection[str] = ()) -> Iterator[tup
     """
     if not bucket.begins.cut:
         return
-    state, last = touched(bucket, named).checkpoint().state, bucket.begins.last
+    taken, last = touched(bucket, named), bucket.begins.last
+    state = bucket.checkpoint(taken.has).state
     if bucket.name == CLUSTER_FILE:
         for told in cluster_rows(state, last):
             yield _row("", state.cluster_seq, told)

@@ -2,7 +2,9 @@
 
 import _thread
 import asyncio
+import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,6 +13,15 @@ from holdfast.client.sync.threads import THREAD
 WITHIN_S = 10.0
 
 
+@pytest.fixture
+def _heard() -> Iterator[None]:
+    """Whoever starts a program in the background has it ignore Ctrl-C, and Python leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_heard")
 def test_a_signal_that_wakes_nobody_ends_a_blocking_call_all_the_same() -> None:
     """A second Ctrl-C may come between Python's look for signals and the wait of a call.
 

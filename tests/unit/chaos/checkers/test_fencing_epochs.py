@@ -91,6 +91,18 @@ def test_inv_5_a_fence_goes_with_the_place_that_it_was_of(*, removed: bool, said
     assert ("StaticMemberReplaced had ended" in whats(s.judged("I5"))) is said
 
 
+def test_inv_5_who_was_removed_takes_its_place_from_the_next_in_it() -> None:
+    """S12: with the removal it was forgotten whose the place was; so b.2 comes as any other."""
+    s, _ = settled()
+    s.entry(returned("b.1", "b.2"), advanced("b.2", 2))
+    s.entry(MembersRemoved(("b.2",), "an operator's whim"), raised(3, "removed"))
+    s.entry(subscribed("b.1"), raised(4), target(4, {"b.1": [2, 3]}), advanced("b.1", 4))
+    s.wait(1).entry(returned("b.1", "b.2"), advanced("b.2", 4))
+    s.beat("w1", "b.2", 4)
+
+    assert "MembersRemoved had ended" not in whats(s.judged("I5"))
+
+
 def test_inv_5_who_has_said_that_it_stops_writes_no_more() -> None:
     s, token = settled()
     s.grant("w1", "b.1", [2, 3], token)

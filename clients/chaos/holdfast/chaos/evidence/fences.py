@@ -118,11 +118,13 @@ def _with_another_place(ended: list[Fence], record: Recorded, places: _Places) -
     """Begin another life with a swap, if the place of which the fence was is no more.
 
     A place remembers who had it; with a removal, a leave or an expiry that is forgotten, as in
-    Kafka. Who was replaced before that is a process like any other when it comes back.
+    Kafka. Who was replaced before that, or was removed by it, is a process like any other when it
+    comes back.
     """
     if not ended or ended[-1].again_us != NEVER:
         return
-    if places.given_up(record.group, record.fields["instance_id"]) > ended[-1].index:
+    fence, given_up = ended[-1], places.given_up(record.group, record.fields["instance_id"])
+    if given_up > fence.index or (given_up == fence.index and fence.kind in REMOVALS):
         ended[-1] = ended[-1]._replace(again_us=record.at_us, again_index=record.index)
 
 

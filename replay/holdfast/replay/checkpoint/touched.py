@@ -35,6 +35,8 @@ class Touched:
 
         Raises as `Bucket.checkpoint` does.
         """
+        if self.groups is None:  # the checkpoint may have groups of all buckets in one file
+            return self.bucket.checkpoint(), 0
         weights = list[int]()
         made = self.bucket.checkpoint(self.has, lambda content: weights.append(weight(content)))
         return made, sum(weights)

@@ -181,9 +181,12 @@ def test_what_was_cut_off_by_retention_is_taken_up_whole(node: Path, tmp_path: P
     begins = beginning(tmp_path / "cut", LOG, len(BEFORE.rows))
     (_, new) = node_log(node).segments
 
-    rows = folded(NodeLog("n1", (new,), begins=begins), ())
+    log = NodeLog("n1", (new,), begins=begins)
+
+    rows = folded(log, ())
 
     assert told(rows) == set(LOG.state.groups)
+    assert digest(rows) == digest_of(LOG.state._replace(applied_index=log.last.index))
 
 
 @pytest.mark.parametrize("count", [9, 24, 37, 51, 66])

@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.replay.findings import CannotCheck, WrongUse
+from holdfast.replay.spark.begun_jvm import begun_jvm
 from holdfast.replay.spark.class_archive import java_options as class_archive
 from holdfast.replay.spark.failures import not_started, refused_setting
 from holdfast.replay.spark.java import find_java, make_home
@@ -163,7 +164,7 @@ def _start(options: SparkOptions, scratch: Path, *, quick: bool) -> SparkSession
     settings = {**_COMMON, **_jvm_settings(options, scratch, java, quick=quick), **given}
     builder = _configured(builder.master(options.master or LOCAL), settings)
     variables = {**_variables(settings, java, scratch), **_python_path(options)}
-    with _environment(variables):
+    with _environment(variables), begun_jvm():
         return builder.getOrCreate()
 
 

@@ -10,10 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.replay.app import verify
-from holdfast.replay.findings import Finding
+from holdfast.replay.findings import Finding, WrongUse
 from holdfast.replay.read.node_logs import node_log
 from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.verify.acknowledged import (
+    check_witnesses,
     missing_positions,
     missing_requests,
     read_changes,
@@ -125,3 +126,14 @@ def test_a_line_that_is_no_witness_is_not_passed_over(spark: SparkSession, tmp_p
 def test_a_witness_file_that_is_not_there_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no witness file .*gone\.jsonl"):
         read_changes(spark, [tmp_path / "gone.jsonl"])
+
+
+@pytest.mark.parametrize(
+    "content", ["# Read me", '{"index": 5, "chain": "00", "digest": "1"}', "[1]", "{}\n\n3"]
+)
+def test_a_file_of_something_else_is_no_witness_of_a_loss(content: str, tmp_path: Path) -> None:
+    """A user gave the file of anchors, and was told that acknowledged changes were lost."""
+    (tmp_path / "w.jsonl").write_text(content)
+
+    with pytest.raises(WrongUse, match=r"w\.jsonl is no file of witnesses"):
+        check_witnesses([tmp_path / "w.jsonl"])

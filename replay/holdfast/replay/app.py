@@ -42,7 +42,7 @@ from holdfast.replay.spark.session import opened, session
 from holdfast.replay.spark.task_counts import watched
 from holdfast.replay.spark.tasks import running_here
 from holdfast.replay.stream.endings import Unreached
-from holdfast.replay.stream.followed import Segments, ServedLog
+from holdfast.replay.stream.followed import Segments, ServedLog, refuse_others_than_nodes
 from holdfast.replay.stream.served import Nodes
 from holdfast.replay.stream.tail import BATCH_ROWS_MAX, EVERY_S, follow
 from holdfast.replay.stream.told_batches import Batch
@@ -259,6 +259,7 @@ def tail(
     """
     if isinstance(followed, Path):
         followed = followed.absolute()  # a Spark Connect server begins somewhere else
+        refuse_others_than_nodes(followed)
     what = ServedLog.of(followed) if isinstance(followed, Nodes) else Segments(followed)
     stored = what.length if isinstance(what, ServedLog) else _stored([node_log(what.folder)])
     with _session(spark, stored) as running:

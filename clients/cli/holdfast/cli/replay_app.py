@@ -37,6 +37,13 @@ def run(use: Callable[[Any], Any], unable: int = FAILED) -> Any:  # noqa: ANN401
     except (app.CannotCheck, app.NoJava) as error:
         fail(str(error), UNCHECKED)
     except OSError as error:
-        fail(str(error), unable)
+        fail(_said(error), unable)
     except ValueError as error:
         fail(str(error))
+
+
+def _said(error: OSError) -> str:
+    """Say in a sentence what the system refused, without the number of the error."""
+    if error.strerror and error.filename:
+        return f"cannot read or write {error.filename}: {error.strerror}"
+    return str(error)

@@ -93,6 +93,11 @@ class _Form:
                         self._batch(batch)
         except NotReached:
             raise  # it says nothing of the file
+        except PermissionError as error:
+            raise NotReached(
+                f"{self.file.path} may not be read: {error.strerror or error}. Verify as a user "
+                "who may, such as the node's"
+            ) from error
         except FileNotFoundError:
             self._refuse(UNSEEN, f"the file is not there any more; {PEER}")
         except Exception as error:  # noqa: BLE001 - whatever bytes may lead a reader to

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
+from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -30,6 +31,10 @@ from holdfast.storage.segments.segments import (
 
 SEGMENTS: Final = "segments"
 TAIL: Final = "tail"
+DATA: Final = "data"
+"""How `holdfast cluster start` names a node's data directory, beside its configuration."""
+_OF_NODES: Final = ("raft", "state")
+"""What a data directory has beside its segments."""
 
 
 class Range(NamedTuple):
@@ -173,19 +178,25 @@ def _of_one_cluster(log: NodeLog) -> NodeLog:
     other = [each for each in log.segments if each.manifest.cluster_id != right]
     kept = tuple(each for each in log.segments if each.manifest.cluster_id == right)
     node = kept[-1].manifest.node_id
-    findings = [
-        Finding(
-            "foreign",
-            node,
-            "",
-            each.ends.first,
-            f"the segment is of cluster {each.manifest.cluster_id}, and the node of {right}",
-            str(each.folder),
-        )
-        for each in other
-    ]
+    findings = [_foreign(each.folder, each.manifest, node, right) for each in other]
     named = tuple(each._replace(node=node) for each in (*log.findings, *findings))
     return NodeLog(node, kept, named, log.begins)
+
+
+def _foreign(path: ArchivePath, manifest: Manifest, node: str, right: str) -> Finding:
+    text = f"the segment is of cluster {manifest.cluster_id}, and the node of {right}"
+    return Finding("foreign", node, "", Position(*manifest.first), text, str(path))
+
+
+def data_within(folder: Path) -> Path | None:
+    """Return the data directory of a node that lies within a folder, one or two levels down."""
+    places = [folder / DATA, *sorted(folder.glob(f"*/{DATA}"))]
+    return next((each for each in places if is_data(each)), None)
+
+
+def is_data(folder: Path) -> bool:
+    """Return whether a folder looks like the data directory of a node."""
+    return any((folder / name).is_dir() for name in (SEGMENTS, *_OF_NODES))
 
 
 def _renamed(log: NodeLog, node: str) -> NodeLog:
@@ -274,6 +285,8 @@ def _read_segment(
     after = begins if sealed else max(ends, default=begins)
     if sealed or Position(*manifest.last) > after:
         found.append(Segment(path, manifest, after, sealed))
+    elif found and manifest.cluster_id != found[0].manifest.cluster_id:
+        findings.append(_foreign(path, manifest, "", found[0].manifest.cluster_id))
 
 
 def _ends(manifest: Manifest) -> Range:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from holdfast.replay.analyse.beginnings import owned_by
-from holdfast.replay.read.node_logs import node_log
+from holdfast.replay.findings import WrongUse
+from holdfast.replay.read.node_logs import data_within, is_data, node_log
 from holdfast.replay.stream import offsets
 from holdfast.replay.stream.endings import TailStopped
 from holdfast.replay.stream.served import LogReader, Nodes
@@ -114,3 +115,16 @@ class ServedLog(NamedTuple):
     def beginning(self) -> Beginning:
         """Return that nothing is before its first record."""
         return Beginning()
+
+
+def refuse_others_than_nodes(folder: Path) -> None:
+    """Raise WrongUse for a folder in which no node will ever seal anything, as far as it shows.
+
+    An empty one may be that of a node that is about to start.
+    """
+    if not folder.is_dir() or is_data(folder) or node_log(folder).segments:
+        return  # one that is not there is told by whoever reads it
+    if any(folder.iterdir()):
+        meant = data_within(folder)
+        hint = f": {meant} is the data directory of one" if meant else ""
+        raise WrongUse(f"{folder} is no data directory of a node, and has no segments{hint}")

@@ -8,16 +8,20 @@ the rows of the log, no fold.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from holdfast.coordinator.model.ids import Position
-from holdfast.replay.findings import Finding
+from holdfast.replay.findings import Finding, WrongUse
 
 FINDINGS_MAX = 100
+_LOOKED_AT: Final = 64 * 1024
+"""How many bytes are looked at to tell whether a file is one of witnesses."""
 SCHEMA = "request_id string, `group` string, kind string, index bigint, ordinal bigint, bad string"
 
 
@@ -29,10 +33,28 @@ def read_changes(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 
 def check_witnesses(files: Sequence[Path]) -> None:
-    """Raise FileNotFoundError for a missing witness file."""
+    """Raise FileNotFoundError for a missing witness file, WrongUse for one of something else.
+
+    A line that is none, among others, is a finding: the file was that of a witness.
+    """
     for path in files:
         if not path.is_file():
             raise FileNotFoundError(f"there is no witness file {path}: was the client started?")
+        with path.open("rb") as file:
+            lines = [line for line in file.read(_LOOKED_AT).splitlines() if line.strip()]
+        if lines and not any(map(_is_witness, lines)):
+            raise WrongUse(
+                f"{path} is no file of witnesses: none of its first lines is JSON with a "
+                "request_id, or with the group and the index of a change that was acknowledged"
+            )
+
+
+def _is_witness(line: bytes) -> bool:
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(told, dict) and ("request_id" in told or {"group", "index"} <= told.keys())
 
 
 def before(begins: Position) -> Column:

@@ -18,8 +18,8 @@ from holdfast.replay.findings import Check, Finding
 from holdfast.replay.read.boundaries import check_boundaries
 from holdfast.replay.read.independence import foreign_copies
 from holdfast.replay.read.log_rows import ResultRow
-from holdfast.replay.read.node_logs import NodeLog, Range, missing_ranges
-from holdfast.replay.read.urls import folder_of
+from holdfast.replay.read.node_logs import NodeLog, Range, data_within, missing_ranges
+from holdfast.replay.read.urls import folder_of, is_url
 from holdfast.replay.spark.tasks import Task
 from holdfast.replay.verify import hashes
 from holdfast.replay.verify.file_checks import (
@@ -270,7 +270,9 @@ def nothing_sealed(logs: Sequence[NodeLog]) -> Check:
 
 
 def _empty(log: NodeLog) -> Finding:
-    return Finding("missing", log.node, "", None, NOTHING_SEALED)
+    meant = None if is_url(log.node) else data_within(Path(log.node))
+    text = f"{NOTHING_SEALED}. {meant} is the data directory of a node" if meant else NOTHING_SEALED
+    return Finding("missing", log.node, "", None, text)
 
 
 def _folders(file: str) -> tuple[str, str]:

@@ -10,8 +10,17 @@ import pytest
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.log_rows import START, Beginning
-from holdfast.replay.read.node_logs import NodeLog, Range, Segment, missing_ranges
+from holdfast.replay.read.node_logs import (
+    NodeLog,
+    Range,
+    Segment,
+    missing_ranges,
+    node_logs,
+)
+from holdfast.replay.verify.node_comparison import nothing_sealed
+from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import Manifest
+from spark.event_logs import busy_log, write_node
 
 
 def log(node: str, ranges: list[Range], cut: Position = START) -> NodeLog:
@@ -53,3 +62,29 @@ def test_ten_thousand_segments_on_three_nodes_are_compared() -> None:
     logs = [log("n0", ranges), log("n1", ranges[:-1]), log("n2", ranges[1:])]
 
     assert missing_ranges(logs) == {"n0": [], "n1": ranges[-1:], "n2": ranges[:1]}
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+def test_an_exported_tail_of_another_cluster_is_found_wherever_it_ends(
+    *, beyond: bool, tmp_path: Path
+) -> None:
+    """Also where sealed segments go further than it does, so that nothing of it would be read."""
+    rows = busy_log().rows
+    node = write_node(tmp_path / "n1", "n1", rows[: 30 if beyond else 50], (20,))
+    write_segment(node / "tail", rows[:40], "other", "n1")
+
+    (log,) = node_logs([node])
+
+    assert [(finding.kind, finding.node) for finding in log.findings] == [("foreign", "n1")]
+    assert {segment.manifest.cluster_id for segment in log.segments} == {"c"}
+
+
+@pytest.mark.parametrize("place", ["data", "node-2/data"])
+def test_whoever_is_one_or_two_levels_too_high_is_told_where_the_data_is(
+    place: str, tmp_path: Path
+) -> None:
+    (tmp_path / place / "raft").mkdir(parents=True)
+
+    (finding,) = nothing_sealed(node_logs([tmp_path])).findings
+
+    assert f"{tmp_path / place} is the data directory of a node" in finding.text

@@ -112,10 +112,14 @@ class SparkOptions:
         return int(found["mib"]) if found and found["mib"] else None
 
     @property
+    def py_files(self) -> list[str]:
+        """Packages that workers are given, as they were named."""
+        return [path for path in self.settings.get(PY_FILES, "").split(",") if path]
+
+    @property
     def py_paths(self) -> list[str]:
-        """Packages that workers are given from this machine, as whole paths."""
-        given = self.settings.get(PY_FILES, "").split(",")
-        return [str(Path(path).absolute()) for path in given if path and "://" not in path]
+        """Those of them that are on this machine, as whole paths."""
+        return [str(Path(path).absolute()) for path in self.py_files if "://" not in path]
 
     @property
     def settings(self) -> dict[str, str]:

@@ -217,7 +217,7 @@ def _add_py_files(spark: SparkSession, options: SparkOptions) -> None:
     """Give the workers the packages that `spark.submit.pyFiles` names."""
     if options.is_submitted:
         return
-    for path in filter(None, options.settings.get(PY_FILES, "").split(",")):
+    for path in options.py_files:
         if options.is_connect:
             spark.addArtifacts(path, pyfile=True)
         else:

@@ -23,7 +23,7 @@ from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.analyse.why import Explained, rebalance_to
 from holdfast.replay.checkpoint.folder import opened as opened_folder
 from holdfast.replay.checkpoint.run import CheckpointRun
-from holdfast.replay.findings import CannotCheck, Check, Report, WrongUse
+from holdfast.replay.findings import CannotCheck, Check, Report, WrongUse, log_time_of
 from holdfast.replay.lineage import lineage
 from holdfast.replay.progress import line
 from holdfast.replay.read.anchor_files import Anchor, Told, read_anchors, refuse_others
@@ -365,7 +365,8 @@ def _reaching(logs: Sequence[NodeLog], cut: Cut) -> list[NodeLog]:
     if logs and not found:
         earliest = min(logs, key=lambda log: log.begins.last)
         raise ValueError(
-            f"the log begins at {earliest.begins}, log time {earliest.begins.log_time_ms}: "
+            f"the log begins at {earliest.begins}, log time "
+            f"{log_time_of(earliest.begins.log_time_ms)}: "
             "retention has deleted what lies before it. Ask for a later place, or give the "
             "segments of a backup that was taken before"
         )

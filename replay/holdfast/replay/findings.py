@@ -28,6 +28,15 @@ def time_of(wall_ms: int) -> str:
     return f"{datetime.fromtimestamp(wall_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def log_time_of(log_time_ms: int) -> str:
+    """Write a log time in the form in which places are given, in UTC."""
+    try:
+        moment = datetime.fromtimestamp(log_time_ms // 1000, UTC)
+    except (OverflowError, ValueError, OSError):  # a forged record says any number
+        return f"{log_time_ms} ms"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{log_time_ms % 1000:03d}Z"
+
+
 class Trusted(NamedTuple):
     """What a verification has not read again, since an earlier one had verified it."""
 

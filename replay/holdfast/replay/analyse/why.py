@@ -23,6 +23,7 @@ from holdfast.coordinator.structures.pmap import PMap
 from holdfast.replay.read.log_rows import START, Cut, read_rows
 from holdfast.replay.read.node_logs import NodeLog, buckets_of
 from holdfast.storage.codec.event_codec import CodecError, decode_record
+from holdfast.storage.codec.state_image import group_of
 from holdfast.storage.segments.checkpoint import CheckpointFlawed
 from holdfast.storage.segments.segments import bucket_file, bucket_of
 
@@ -78,7 +79,7 @@ def _histories(log: NodeLog, group_id: str) -> Iterator[tuple[History, bool]]:
 def _beginning(log: NodeLog, group_id: str) -> list[tuple[str, Group[Any]]]:
     """Return the group as it was where the log begins, if it was there."""
     try:
-        groups = log.begins.read(lambda each: each == group_id).state.groups
+        groups = log.begins.read(lambda key: group_of(key) == group_id).state.groups
     except CheckpointFlawed as error:
         raise ValueError(str(error)) from error
     return [(group_id, groups[group_id])] if group_id in groups else []

@@ -88,7 +88,7 @@ def part_rows(
 ) -> Iterator[ResultRow]:
     """Make the rows of a task's part. `digest`: what it adds to that of the whole state.
 
-    `others`: reads the groups that the task has not taken up, as the last checkpoint has them.
+    `others`: reads what the task has not taken up of groups, as the last checkpoint has it.
     """
     content = (digest % DIGEST_SPAN).to_bytes(8, "big")
     number, head, told = str(stop.number), "", ""

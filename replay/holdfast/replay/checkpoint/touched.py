@@ -1,9 +1,9 @@
-"""Which groups of a bucket a fold takes up that goes on from an earlier run's checkpoint.
+"""What of a bucket's groups a fold takes up that goes on from an earlier run's checkpoint.
 
-Those that have new records, and those that somebody asks for. All others are as the earlier run
-left them (docs/adr/0067): of them it is summed up what they add to the digest, from the bytes in
-which they are kept, and the next checkpoint has them with the same bytes. Runs in Spark's workers,
-and imports no Spark.
+Groups that have new records, and of their offsets those that new records name; groups that somebody
+asks for are taken up whole. All else is as the earlier run left it (docs/adr/0067, 0068): it is
+summed up what it adds to the digest, from the bytes in which it is kept, and the next checkpoint
+has it with the same bytes. Runs in Spark's workers, and imports no Spark.
 """
 
 from __future__ import annotations
@@ -11,27 +11,36 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from holdfast.replay.read.log_batches import groups_in
+from holdfast.replay.read.log_batches import moved_in
 from holdfast.replay.read.log_rows import Bucket
-from holdfast.storage.codec.state_image import weight
+from holdfast.storage.codec.state_image import group_of, is_offset, offset_key, weight
 from holdfast.storage.segments.checkpoint import Checkpoint
 from holdfast.storage.state.state_stream import StreamedRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """The groups of a bucket that are taken up."""
+    """What is taken up of a bucket's groups."""
 
     bucket: Bucket
     groups: Collection[str] | None
-    """None: all."""
+    """None: all, and as a whole."""
+    whole: Collection[str] = ()
+    """Those of them that are taken up with all their offsets."""
+    offsets: Collection[bytes] = ()
+    """The keys of the offsets of others that are taken up."""
 
-    def has(self, group_id: str) -> bool:
-        """Return whether a group is taken up."""
-        return self.groups is None or group_id in self.groups
+    def has(self, key: bytes) -> bool:
+        """Return whether a record of a group is taken up, by its key (`codec.state_image`)."""
+        if self.groups is None:
+            return True
+        group_id = group_of(key)
+        if group_id not in self.groups:
+            return False
+        return not is_offset(key) or key in self.offsets or group_id in self.whole
 
     def read(self) -> tuple[Checkpoint, int]:
-        """Read what the log begins with, with these groups, and what the others add to a digest.
+        """Read of what the log begins with what is taken up, and what all else adds to a digest.
 
         Raises as `Bucket.checkpoint` does.
         """
@@ -42,15 +51,23 @@ class Touched:
         return made, sum(weights)
 
     def others(self) -> Iterator[StreamedRecord]:
-        """Read the other groups of the bucket, as the checkpoint has them."""
+        """Read what is not taken up of the bucket's groups, as the checkpoint has it."""
         if self.groups is None:
             return iter(())
         bucket = self.bucket
-        return bucket.begins.stored(lambda group_id: not self.has(group_id), bucket.name)
+        return bucket.begins.stored(lambda key: not self.has(key), bucket.name)
 
 
 def touched(bucket: Bucket, named: Collection[str] = ()) -> Touched:
-    """Find which groups of a bucket have records. `named`: those that are wanted in any case."""
+    """Find what of a bucket's groups has records. `named`: groups that are wanted in any case.
+
+    A deletion takes all offsets of a group with it, without naming them.
+    """
     if not bucket.begins.touched_only:
         return Touched(bucket, None)
-    return Touched(bucket, set(named).union(*map(groups_in, bucket.sources)))
+    groups, whole, offsets = set(named), set(named), set[bytes]()
+    for moved in map(moved_in, bucket.sources):
+        groups |= moved.groups
+        whole |= moved.deleted
+        offsets.update(offset_key(*each) for each in moved.offsets)
+    return Touched(bucket, groups, whole, offsets)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from holdfast.coordinator.model.events import Record
+from holdfast.coordinator.model.events import GroupDeleted, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.log_rows import START, Cut, LogRow, Source
 from holdfast.replay.read.urls import local_file
@@ -29,6 +29,8 @@ _BATCH_ROWS: Final = 8_192
 _ORDER_ROWS: Final = 65_536
 _ORDERED: Final = ("idx", "ordinal", "grp", "type", "log_time_ms", "payload")
 """What is read of every record in the order of the log."""
+_MOVING: Final = ("idx", "ordinal", "grp", "type", "offsets")
+"""What tells of a record what it changes."""
 
 
 class Decoded(NamedTuple):
@@ -36,6 +38,17 @@ class Decoded(NamedTuple):
 
     records: list[Record | None]
     unreadable: dict[int, str]
+
+
+class Moved(NamedTuple):
+    """What has records in some files."""
+
+    groups: set[str]
+    """All groups that have any."""
+    deleted: set[str]
+    """Groups that were deleted; they may have another life since."""
+    offsets: set[tuple[str, str, int]]
+    """Group, topic and partition of each offset that was committed or deleted by itself."""
 
 
 class Ordered(NamedTuple):
@@ -96,14 +109,27 @@ def cluster_payloads(source: Source, cut: Cut, kind: str) -> list[bytes]:
     return kept
 
 
-def groups_in(source: Source) -> set[str]:
-    """Return the groups that have records in a file, but for those in an earlier one as well."""
-    found, places = set[str](), ["idx", "ordinal", "grp"]
+def moved_in(source: Source) -> Moved:
+    """Find what has records in a file, but for those in an earlier one as well."""
+    found = Moved(set(), set(), set())
     with _opened(source) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, columns=places, use_threads=False):
-            groups = _kept(batch, source.after, Cut()).column("grp")
-            found.update(groups.unique().to_pylist())
+        for batch in file.iter_batches(_BATCH_ROWS, columns=list(_MOVING), use_threads=False):
+            rows = _kept(batch, source.after, Cut())
+            groups = rows.column("grp")
+            found.groups.update(groups.unique().to_pylist())
+            gone = pc.equal(rows.column("type"), GroupDeleted.__name__)
+            found.deleted.update(groups.filter(gone).to_pylist())
+            found.offsets.update(_distinct(groups, rows.column("offsets")))
     return found
+
+
+def _distinct(groups: pa.Array, offsets: pa.Array) -> Iterator[tuple[str, str, int]]:
+    """Yield each partition once that lists of a group name."""
+    each, named = pc.list_flatten(offsets), ["grp", "topic", "partition"]
+    columns = [pc.struct_field(each, name) for name in named[1:]]
+    whose = groups.take(pc.list_parent_indices(offsets))
+    distinct = pa.table([whose, *columns], named).group_by(named).aggregate([])
+    yield from zip(*(distinct.column(name).to_pylist() for name in named), strict=True)
 
 
 def row_of(batch: pa.RecordBatch, number: int) -> LogRow:

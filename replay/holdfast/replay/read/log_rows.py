@@ -6,6 +6,7 @@ Rows are dicts by column; the columns beside a payload are compared with the pay
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -16,11 +17,14 @@ from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.read.url_path import archive_path
 from holdfast.replay.read.urls import local_file
+from holdfast.storage.codec.state_image import group_of
 from holdfast.storage.segments.archive_path import ArchivePath
 from holdfast.storage.segments.checkpoint import (
+    FETCHED_AGAIN,
     NOTHING,
     SUFFIX,
     Checkpoint,
+    CheckpointFlawed,
     read_checkpoint,
     stored_groups,
 )
@@ -35,6 +39,8 @@ START: Final = Position(0, -1)
 
 ENTRY_LAST: Final = (1 << 31) - 1
 """An ordinal after every record of its entry."""
+
+_FULL: Final = "verify with --full, which reads everything and leaves a new one"
 
 RECORD: Final = "record"
 GROUP: Final = "group"
@@ -61,7 +67,7 @@ class Beginning(NamedTuple):
     """When a verification left the checkpoint, in wall time; 0: retention did. If it is set, `path`
     is a folder with a file for each bucket of groups, and one for what belongs to no group."""
     touched_only: bool = False
-    """Whether groups that have no record behind it need not be taken up again (docs/adr/0067)."""
+    """Whether what has no record behind it need not be taken up again (docs/adr/0067, 0068)."""
 
     @property
     def cut(self) -> bool:
@@ -70,20 +76,35 @@ class Beginning(NamedTuple):
 
     def read(
         self,
-        wanted: Callable[[str], bool],
+        wanted: Callable[[bytes], bool],
         bucket: str = "",
         other: Callable[[bytes], None] = lambda _: None,
     ) -> Checkpoint:
-        """Read what the records before led to, with those groups that are wanted by their ids.
+        """Read what the records before led to, with what is wanted of groups.
 
-        `bucket`: the name of the bucket that they are in; "": no group is wanted. `other` is given
-        the encoded records of groups that are not. Raises CheckpointFlawed, OSError.
+        `wanted`: tells of each record of groups, by its key. `bucket`: the name of the bucket that
+        they are in; "": none is wanted. `other` is given the encoded records that are not wanted.
+        Raises CheckpointFlawed, OSError.
         """
-        return read_checkpoint(self._part(bucket), wanted, other) if self.cut else NOTHING
+        if not self.cut:
+            return NOTHING
+        with self._advising():
+            return read_checkpoint(self._part(bucket), wanted, other)
 
-    def stored(self, wanted: Callable[[str], bool], bucket: str) -> Iterator[StreamedRecord]:
-        """Read some groups of a bucket as they are stored. Raises as `read` does."""
-        return stored_groups(self._part(bucket), wanted)
+    def stored(self, wanted: Callable[[bytes], bool], bucket: str) -> Iterator[StreamedRecord]:
+        """Read some records of a bucket's groups as they are stored. Raises as `read` does."""
+        with self._advising():
+            yield from stored_groups(self._part(bucket), wanted)
+
+    @contextmanager
+    def _advising(self) -> Iterator[None]:
+        """Say what helps where the checkpoint of a run is damaged: no node has it."""
+        try:
+            yield
+        except CheckpointFlawed as error:
+            if not self.verified_ms:
+                raise
+            raise CheckpointFlawed(str(error).replace(FETCHED_AGAIN, _FULL)) from error
 
     def _part(self, bucket: str) -> ArchivePath:
         path = archive_path(self.path)
@@ -122,17 +143,18 @@ class Bucket(NamedTuple):
 
     def checkpoint(
         self,
-        wanted: Callable[[str], bool] = lambda _: True,
+        wanted: Callable[[bytes], bool] = lambda _: True,
         other: Callable[[bytes], None] = lambda _: None,
     ) -> Checkpoint:
-        """Read what the log begins with, with the groups of this bucket alone that are wanted.
+        """Read what the log begins with, with the groups of this bucket alone, as far as wanted.
 
-        Of what belongs to no group only the bucket of the cluster's own records is sure to have
-        more than the level. `other` is given records of groups that are left out, where those of
-        this bucket lie by themselves. Raises CheckpointFlawed, OSError.
+        `wanted`: tells of each record of these groups, by its key. `other` is given those that are
+        left out, where those of this bucket lie by themselves. Of what belongs to no group only
+        the bucket of the cluster's own records is sure to have more than the level. Raises
+        CheckpointFlawed, OSError.
         """
         made = self.begins.read(
-            lambda group_id: wanted(group_id) and bucket_file(bucket_of(group_id)) == self.name,
+            lambda key: wanted(key) and bucket_file(bucket_of(group_of(key))) == self.name,
             self.name,
             other,
         )

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from holdfast.replay.findings import log_time_of
 from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog
 from holdfast.replay.read.urls import local_file
@@ -30,8 +31,8 @@ def refuse_outside(log: NodeLog, cut: Cut) -> None:
     first_ms = _first_ms(log)
     if cut.log_time_ms < first_ms:
         raise ValueError(
-            f"the log of {log.node} begins at log time {first_ms}, and {cut.log_time_ms} is "
-            "before that: ask for a later time"
+            f"the log of {log.node} begins at log time {log_time_of(first_ms)}, and "
+            f"{log_time_of(cut.log_time_ms)} is before that: ask for a later time"
         )
 
 

@@ -15,6 +15,7 @@ from holdfast.coordinator.model.described import DescribedConsumerGroup
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.text import truncate
 from holdfast.coordinator.structures.pmap import PMap
+from holdfast.replay.findings import log_time_of
 from holdfast.storage.codec.event_codec import CodecError, decode_assignment
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
@@ -30,7 +31,7 @@ def plain_state(state: State, group: str | None = None) -> dict[str, Any]:
     if group is not None and group not in state.groups:
         raise ValueError(
             f"there is no group {truncate(group)!r} at index {state.applied_index}, log time "
-            f"{state.log_time_ms}: it was not there yet, or it was deleted before"
+            f"{log_time_of(state.log_time_ms)}: it was not there yet, or it was deleted before"
         )
     names = sorted(state.groups) if group is None else [group]
     return {

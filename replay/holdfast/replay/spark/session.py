@@ -72,6 +72,13 @@ _HERE: Final = {
 }
 _ON_LOOPBACK: Final = re.compile(r"spark://(127\.\d+\.\d+\.\d+|localhost):\d+")
 _QUICK_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_LONG_JVM: Final = (
+    "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""Java marks a heap that is nearly full beside the work, and compiles the classes that Spark makes
+of each query as far as it can: that took half of the CPU that SQL took (docs/replay.md). So memory
+is tidied in pauses, and only what runs ten times as long as Java would wait is compiled so far."""
 _QUICK: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
@@ -230,8 +237,7 @@ def _jvm_settings(
     """Return the settings for a JVM that is started here."""
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars")
     java_options = f'-Dlog4j2.configurationFile="{_LOG4J.as_uri()}" {class_archive(java, jars)}'
-    if quick:
-        java_options = f"{java_options} {_QUICK_JVM}"
+    java_options = f"{java_options} {_QUICK_JVM if quick else _LONG_JVM}"
     loopback = options.is_here or _ON_LOOPBACK.fullmatch(options.master)
     return {
         **_STARTED,

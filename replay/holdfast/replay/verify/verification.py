@@ -156,7 +156,7 @@ class Verification:
 
     def _compare(self, log: NodeLog, table: DataFrame, folded: Folded) -> None:
         """Run layers two and three: compare the two implementations of the rules."""
-        taken = "groups with new records; " if log.begins.touched_only else ""
+        taken = "groups and offsets with new records; " if log.begins.touched_only else ""
         self._check(FOLD, f"{taken}node {log.node}", folded.findings)
         broken = {f.group for f in self._checks[-1].findings if f.kind in {"rules", "payload"}}
         older = older_groups(table)

@@ -64,6 +64,7 @@ A value of any other class is a member, of the class that a type of groups names
 """
 
 
+_OFFSET: Final = _KINDS[Offset].encode()
 _MEMBER: Final = "m"
 _BESIDE: Final = {each.kind: each for kind in TYPES.values() for each in kind.beside}
 """What types store beside their members, by its class."""
@@ -98,6 +99,16 @@ def group_of(key: bytes) -> str:
     begin = 1 + _LENGTH.size
     (size,) = _LENGTH.unpack_from(key, 1)
     return key[begin : begin + size].decode()
+
+
+def offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    """Return the key of the record of an offset in GROUPS."""
+    return key_bytes(_KINDS[Offset], (group_id, topic, str(partition)))
+
+
+def is_offset(key: bytes) -> bool:
+    """Return whether a record in GROUPS is of an offset, by its key."""
+    return key.startswith(_OFFSET)
 
 
 def changes(before: State, after: State) -> Iterator[Change]:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError
-from holdfast.storage.codec.state_image import GROUPS, changes, digest_of, group_of, restore
+from holdfast.storage.codec.state_image import GROUPS, changes, digest_of, restore
 from holdfast.storage.disk.files import make_directory, rename_durably, sync_path
 from holdfast.storage.disk.records import RecordDamaged, disk_key, pack_record, unpack_record
 from holdfast.storage.errors import InstallRefused
@@ -30,6 +30,8 @@ from holdfast.storage.state.state_stream import StreamDecoder, StreamedRecord, e
 
 SUFFIX: Final = ".checkpoint"
 CHUNK_BYTES: Final = 256 * 1024
+FETCHED_AGAIN: Final = "a running node fetches it again from another one"
+"""What is said of a damaged file; of one that no node has, its owner says something else."""
 _GROUPS: Final = DATABASE_NAMES.index(GROUPS)
 _KEY: Final = b"checkpoint"
 _KIND: Final = b"c"
@@ -112,7 +114,8 @@ def encode_checkpoint(
 ) -> Iterator[bytes]:
     """Yield what a file of it holds, in chunks.
 
-    `others`: groups that are not in its state, as another file has them (`stored_groups`).
+    `others`: records of groups that are not in its state, as another file has them
+    (`stored_groups`).
     """
     return encode_stream(chain(others, _records(checkpoint)), CHUNK_BYTES)
 
@@ -133,28 +136,29 @@ def publish_checkpoint(beginning: Path, path: Path, digest: bytes) -> Path:
 
 def read_checkpoint(
     path: ArchivePath,
-    wanted: Callable[[str], bool] = lambda _: True,
+    wanted: Callable[[bytes], bool] = lambda _: True,
     other: Callable[[bytes], None] = lambda _: None,
 ) -> Checkpoint:
     """Read and check a whole file. Raises CheckpointFlawed; OSError.
 
-    `wanted`: tells by its id whether a group is to be in the state; one that is left out costs no
-    decoding, and without it the digest is another one. `other` is given its records, encoded.
+    `wanted`: tells of each record of groups, by its key, whether it is to be in the state. One that
+    is left out costs no decoding, and without it the digest is another one; `other` is given it,
+    encoded. A group's own record is to be wanted with any other of it.
     """
     with _flaws(path):
         return _read(path, wanted, other)
 
 
-def stored_groups(path: ArchivePath, wanted: Callable[[str], bool]) -> Iterator[StreamedRecord]:
-    """Yield the records of some groups as a file has them, so that another file can have them.
+def stored_groups(path: ArchivePath, wanted: Callable[[bytes], bool]) -> Iterator[StreamedRecord]:
+    """Yield some records of groups as a file has them, so that another file can have them.
 
-    Raises CheckpointFlawed; OSError.
+    `wanted`: tells by a record's key. Raises CheckpointFlawed; OSError.
     """
     with _flaws(path):
         for record in _stored(path):
             if record.database == _GROUPS:
                 key, _ = unpack_record(GROUPS, record.key, record.stored)
-                if wanted(group_of(key)):
+                if wanted(key):
                     yield record
 
 
@@ -164,13 +168,12 @@ def _flaws(path: ArchivePath) -> Iterator[None]:
         yield
     except (InstallRefused, RecordDamaged, CodecError, ValueError, TypeError, StructError) as error:
         raise CheckpointFlawed(
-            f"the checkpoint {path} is damaged ({error}): a running node fetches it again from "
-            "another one"
+            f"the checkpoint {path} is damaged ({error}): {FETCHED_AGAIN}"
         ) from error
 
 
 def _read(
-    path: ArchivePath, wanted: Callable[[str], bool], other: Callable[[bytes], None]
+    path: ArchivePath, wanted: Callable[[bytes], bool], other: Callable[[bytes], None]
 ) -> Checkpoint:
     last: Position | None = None
     heads: dict[str, bytes] = {}
@@ -178,7 +181,7 @@ def _read(
     for record in _stored(path):
         database = DATABASE_NAMES[record.database]
         key, content = unpack_record(database, record.key, record.stored)
-        if database == GROUPS and not wanted(group_of(key)):
+        if database == GROUPS and not wanted(key):
             other(content)
         elif database == CHAINS:
             heads[key.decode().removeprefix(_KIND.decode())] = content

@@ -100,3 +100,19 @@ def test_a_node_that_tells_none_is_named_and_the_command_fails(
 
 def test_silence_is_told_from_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answering(monkeypatch, None).exit_code == UNREACHED
+
+
+def test_a_node_that_does_not_answer_is_named_beside_those_that_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who keeps anchors of all nodes is to know that one of them is missing."""
+    nodes = [a.DescribedNode(name=name, client_address=f"{name}:1") for name in "ab"]
+    told = a.DescribeClusterResponse(node="a", nodes=nodes)
+    told.anchor.node = "a"
+    monkeypatch.setattr(Cluster, "on_node", lambda *_: None)
+
+    ended = answering(monkeypatch, told)
+
+    assert ended.exit_code == 0
+    assert json.loads(ended.stdout)["node"] == "a"
+    assert ended.stderr == "holdfast: b did not answer, so there is no anchor of its log\n"

@@ -1,34 +1,43 @@
-"""Behind a run's checkpoint only groups with new records are taken up, and nothing else changes.
+"""Behind a run's checkpoint only what has new records is taken up, and nothing else changes.
 
-The digest of the whole state, at each place at which it is wanted, and the next checkpoint are as
-if all had been (S3, S24). What they should be is told by the model's state, and by a fold of the
-whole log (docs/adr/0067).
+That are groups, and of their offsets those that were committed or deleted. The digest of the whole
+state, at each place at which it is wanted, and the next checkpoint are as if all had been (S3,
+S24). What they should be is told by the model's state, and by a fold of the whole log
+(docs/adr/0067, 0068).
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from holdfast.coordinator.model.events import GroupCreated
+from holdfast.coordinator.kernel.evolve import evolve_apart
+from holdfast.coordinator.model.events import GroupCreated, GroupDeleted, OffsetsDeleted
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.state import Group
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.replay.checkpoint import narrowing
 from holdfast.replay.checkpoint.folder import opened
 from holdfast.replay.checkpoint.parts import PART, Stand, Stood, stood
 from holdfast.replay.checkpoint.run import CheckpointRun
+from holdfast.replay.checkpoint.touched import touched
 from holdfast.replay.read.log_rows import GROUP, REST, ResultRow, part_name
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, node_log, node_logs
 from holdfast.replay.verify.anchor_marks import Mark, Reached, summed
 from holdfast.replay.verify.checkpoint.rows import checkpoint_rows
 from holdfast.replay.verify.fold_job import fold
 from holdfast.storage.codec.state_image import DIGEST_SPAN, digest_of
-from holdfast.storage.segments.checkpoint import Checkpoint, read_checkpoint
+from holdfast.storage.segments.checkpoint import Checkpoint, CheckpointFlawed, read_checkpoint
+from holdfast.storage.segments.columns import SCHEMA
 from holdfast.storage.segments.segment_writer import write_segment
-from holdfast.storage.segments.segments import BUCKETS, bucket_of
+from holdfast.storage.segments.segments import BUCKETS, bucket_file, bucket_of, offsets_of
 from spark.cut_logs import beginning
-from spark.event_logs import EventLog, committed, eventful_log, write_node
+from spark.event_logs import EventLog, busy_log, committed, eventful_log, write_node
 from unit.replay.checkpoint.plain_run import folded, run
 
 STILL = [f"still {number}" for number in range(20)]
@@ -40,14 +49,18 @@ def standing() -> EventLog:
     log = eventful_log()
     for name in STILL:
         log.entry(name, GroupCreated(), committed(0, 1), committed(1, 2), request=name)
+    log.entry("many", GroupCreated(), *(committed(each, each) for each in range(4)))
     return log
 
 
 def moving() -> EventLog:
-    """What comes behind it: a group goes on, one has a record again, and one is new."""
+    """What comes behind it: groups go on, one is new, and one is deleted and made anew."""
     log = standing()
     log.entry("g", committed(2, 7), request="goes on")
     log.entry(STILL[3], committed(0, 9), request="no longer")
+    log.entry("many", committed(2, 9), OffsetsDeleted((TopicPartition("t", 3),)), committed(4, 1))
+    log.entry(STILL[8], GroupDeleted(), request="deleted")
+    log.entry(STILL[8], GroupCreated(), committed(6, 1), request="and anew")
     log.entry("new here", GroupCreated(), committed(0, 3), request="new")
     log.silent_entry()
     log.entry("g", committed(1, 8), request="goes on again")
@@ -56,7 +69,7 @@ def moving() -> EventLog:
 
 BEFORE, LOG = standing(), moving()
 FIRST_END = BEFORE.rows[-1].position
-MOVED = {"g", STILL[3], "new here"}
+MOVED = {"g", STILL[3], STILL[8], "many", "new here"}
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +116,58 @@ def test_only_groups_with_new_records_are_taken_up(narrowed: NodeLog) -> None:
     assert {bucket_of(name) for name in STILL} & {bucket_of(name) for name in MOVED}
 
     assert told(folded(narrowed, ())) == MOVED
+
+
+def offsets_folded(log: NodeLog, group_id: str, *named: str) -> set[str]:
+    """The offsets of a group that the fold tells, to be compared with those by SQL."""
+    rows = [row for row in folded(log, (), named=named) if row.tag == GROUP]
+    entries = [each for row in rows if row.grp == group_id for each in row.entries]
+    return {each.key for each in entries if each.kind == "offset"}
+
+
+def offsets_told(log: NodeLog, group_id: str, *named: str) -> set[str]:
+    """The offsets of a group that SQL is told of, as the checkpoint has them."""
+    told = [row for each in buckets_of(log).values() for row in checkpoint_rows(each, named)]
+    rows = [dict(zip(SCHEMA.names, row, strict=True)) for row in told]
+    lists: list[Any] = [row["offsets"] or () for row in rows if row["grp"] == group_id]
+    return {f"{each['topic']}/{each['partition']}" for several in lists for each in several}
+
+
+def test_of_a_group_only_offsets_with_new_records_are_taken_up(narrowed: NodeLog) -> None:
+    """One of two is committed again; of four one is, and one is deleted, and a fifth is new."""
+    assert offsets_told(narrowed, STILL[3]) == {"t/0"}
+    assert offsets_folded(narrowed, STILL[3]) == {"t/0"}
+    assert offsets_told(narrowed, "many") == {"t/2", "t/3"}
+    assert offsets_folded(narrowed, "many") == {"t/2", "t/4"}
+
+
+@pytest.mark.parametrize("name", [STILL[3], STILL[5]])
+def test_a_group_that_is_asked_for_has_all_its_offsets(narrowed: NodeLog, name: str) -> None:
+    """A node has published the digest of the whole group, with new records or without."""
+    assert offsets_told(narrowed, name, name) == {"t/0", "t/1"}
+    assert offsets_folded(narrowed, name, name) == {"t/0", "t/1"}
+
+
+def test_a_group_that_was_deleted_takes_all_its_offsets_with_it(narrowed: NodeLog) -> None:
+    """The deletion names none of them; what its next life commits is all that is left."""
+    assert offsets_told(narrowed, STILL[8]) == {"t/0", "t/1"}
+    assert offsets_folded(narrowed, STILL[8]) == {"t/6"}
+
+
+@pytest.mark.parametrize("log", [eventful_log(), busy_log()], ids=["eventful", "busy"])
+def test_only_what_a_record_names_or_a_deletion_changes_offsets(log: EventLog) -> None:
+    """So that it is enough to take up what columns of new records tell (docs/adr/0068)."""
+    groups, named = dict[str, Group[Any] | None](), 0
+    for record in filter(lambda each: each.group_id, log.records):
+        before = groups.get(record.group_id)
+        after = evolve_apart(before, record, 0)
+        groups[record.group_id] = after
+        had, has = before.offsets if before else PMap(), after.offsets if after else PMap()
+        changed = set(has.changed_since(had))
+        told = {(each.topic, each.partition) for each in offsets_of(record.event) or ()}
+        assert changed <= told or type(record.event) is GroupDeleted, record
+        named += len(changed)
+    assert named
 
 
 def test_s3_the_digest_is_that_of_the_whole_state(narrowed: NodeLog) -> None:
@@ -223,3 +288,25 @@ def test_the_whole_state_is_not_to_be_had_where_groups_are_left_out(narrowed: No
     """What is not taken up would be missing in it, and nobody would notice."""
     with pytest.raises(ValueError, match="no fold has the whole state"):
         fold(None, narrowed, records=True)  # type: ignore[arg-type]  # no Spark is asked
+
+
+def test_a_part_that_is_damaged_meanwhile_is_told_with_what_helps(
+    node: Path, tmp_path: Path
+) -> None:
+    """No node has it, so none can fetch it again: for who folds, tells rows, or copies."""
+    log = behind_checkpoint(node)
+    parts = Path(shutil.copytree(log.begins.path, tmp_path / "parts"))
+    log = log._replace(begins=log.begins._replace(path=str(parts)))
+    (part,) = (
+        each for each in buckets_of(log).values() if each.name == bucket_file(bucket_of("g"))
+    )
+    file = parts / part_name(part.name)
+    file.write_bytes(file.read_bytes()[:-1])
+    told = r"ends before its end.*: verify with --full"
+
+    with pytest.raises(CheckpointFlawed, match=told):
+        touched(part).read()
+    with pytest.raises(CheckpointFlawed, match=told):
+        list(checkpoint_rows(part))
+    with pytest.raises(CheckpointFlawed, match=told):
+        list(touched(part).others())

@@ -118,7 +118,9 @@ def anchor(cluster: Cluster, node: str | None, *, as_json: bool) -> None:
     elif told:
         table(_ANCHOR_COLUMNS, map(_anchored, told))
     for one in seen:
-        if one.answer and not one.answer.HasField("anchor"):
+        if one.answer is None and told:
+            say(f"holdfast: {one.name} did not answer, so there is no anchor of its log", err=True)
+        elif one.answer and not one.answer.HasField("anchor"):
             say(f"holdfast: {one.name} told no anchor. {_NO_ANCHOR}", err=True)
     if node is not None and not seen:
         fail(f"there is no node {node!r}; `holdfast cluster status` shows those that there are")

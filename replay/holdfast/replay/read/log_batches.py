@@ -124,11 +124,11 @@ def moved_in(source: Source) -> Moved:
 
 
 def _distinct(groups: pa.Array, offsets: pa.Array) -> Iterator[tuple[str, str, int]]:
-    """Yield each partition once that lists of a group name."""
+    """Yield each partition once that lists of a group name; what has no name in one is none."""
     each, named = pc.list_flatten(offsets), ["grp", "topic", "partition"]
     columns = [pc.struct_field(each, name) for name in named[1:]]
     whose = groups.take(pc.list_parent_indices(offsets))
-    distinct = pa.table([whose, *columns], named).group_by(named).aggregate([])
+    distinct = pa.table([whose, *columns], named).drop_null().group_by(named).aggregate([])
     yield from zip(*(distinct.column(name).to_pylist() for name in named), strict=True)
 
 

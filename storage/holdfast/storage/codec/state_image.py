@@ -102,7 +102,7 @@ def group_of(key: bytes) -> str:
 
 
 def offset_key(group_id: str, topic: str, partition: int) -> bytes:
-    """Return the key of the record of an offset in GROUPS."""
+    """Return the key of the record of an offset in GROUPS. Raises struct.error for long names."""
     return key_bytes(_KINDS[Offset], (group_id, topic, str(partition)))
 
 

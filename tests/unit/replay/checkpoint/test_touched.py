@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from holdfast.coordinator.kernel.evolve import evolve_apart
@@ -26,11 +28,20 @@ from holdfast.replay.checkpoint.folder import opened
 from holdfast.replay.checkpoint.parts import PART, Stand, Stood, stood
 from holdfast.replay.checkpoint.run import CheckpointRun
 from holdfast.replay.checkpoint.touched import touched
-from holdfast.replay.read.log_rows import GROUP, REST, ResultRow, part_name
+from holdfast.replay.read.log_rows import (
+    FINDING,
+    GROUP,
+    REST,
+    Cut,
+    ResultRow,
+    Source,
+    part_name,
+)
 from holdfast.replay.read.node_logs import NodeLog, buckets_of, node_log, node_logs
 from holdfast.replay.verify.anchor_marks import Mark, Reached, summed
 from holdfast.replay.verify.checkpoint.rows import checkpoint_rows
 from holdfast.replay.verify.fold_job import fold
+from holdfast.replay.verify.group_fold import fold_bucket
 from holdfast.storage.codec.state_image import DIGEST_SPAN, digest_of
 from holdfast.storage.segments.checkpoint import Checkpoint, CheckpointFlawed, read_checkpoint
 from holdfast.storage.segments.columns import SCHEMA
@@ -310,3 +321,32 @@ def test_a_part_that_is_damaged_meanwhile_is_told_with_what_helps(
         list(checkpoint_rows(part))
     with pytest.raises(CheckpointFlawed, match=told):
         list(touched(part).others())
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [{"topic": None}, {"partition": None}, {"topic": "t" * 70_000}, {"partition": -1}, None],
+    ids=["no topic", "no partition", "a topic that no key holds", "below 0", "nothing at all"],
+)
+def test_whatever_a_column_says_it_is_a_finding(
+    node: Path, tmp_path: Path, forged: dict[str, Any] | None
+) -> None:
+    """The column is asked what has moved before anybody compares it with the payloads (S22)."""
+    log = behind_checkpoint(node)
+    bucket = buckets_of(log)[bucket_file(bucket_of("many"))]
+    table = pq.read_table(bucket.sources[0].path)
+    named = [
+        None if forged is None else [{**each, **forged} for each in several or ()]
+        for several in table.column("offsets").to_pylist()
+    ]
+    at = table.schema.get_field_index("offsets")
+    kind = table.schema.field(at).type
+    path = tmp_path / bucket.name
+    pq.write_table(table.set_column(at, "offsets", pa.array(named, kind)), path)
+    lying = bucket._replace(sources=(Source(str(path), bucket.sources[0].after),))
+
+    found = [row for row in fold_bucket(lying, (), Cut()) if row.tag == FINDING]
+
+    assert found
+    assert {(row.kind, "offsets" in row.text) for row in found} == {("payload", True)}
+    list(checkpoint_rows(lying))

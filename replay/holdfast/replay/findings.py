@@ -34,7 +34,7 @@ def log_time_of(log_time_ms: int) -> str:
         moment = datetime.fromtimestamp(log_time_ms // 1000, UTC)
     except (OverflowError, ValueError, OSError):  # a forged record says any number
         return f"{log_time_ms} ms"
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{log_time_ms % 1000:03d}Z"
+    return f"{moment.replace(tzinfo=None).isoformat()}.{log_time_ms % 1000:03d}Z"
 
 
 class Trusted(NamedTuple):

@@ -8,7 +8,9 @@ from holdfast.cli.places import place_at
 from holdfast.replay.findings import log_time_of
 
 
-@pytest.mark.parametrize("at_ms", [0, 1_700_000_000_007, 1_700_000_000_500, 253_402_300_799_999])
+@pytest.mark.parametrize(
+    "at_ms", [-60_000_000_000_000, 0, 1_700_000_000_007, 1_700_000_000_500, 253_402_300_799_999]
+)
 def test_s8_a_log_time_is_told_as_it_may_be_given(at_ms: int) -> None:
     assert place_at(log_time_of(at_ms), "--at") == (None, at_ms)
 

@@ -20,6 +20,15 @@ from holdfast.storage.segments.checkpoint import Checkpoint
 from holdfast.storage.state.state_stream import StreamedRecord
 
 
+class _Rest:
+    """What the records that are not taken up add to a digest."""
+
+    added = 0
+
+    def add(self, content: bytes) -> None:
+        self.added += weight(content)
+
+
 @dataclass(frozen=True, slots=True)
 class Touched:
     """What is taken up of a bucket's groups."""
@@ -48,9 +57,9 @@ class Touched:
         """
         if self.groups is None:  # the checkpoint may have groups of all buckets in one file
             return self.bucket.checkpoint(), 0
-        weights = list[int]()
-        made = self.bucket.checkpoint(self.has, lambda content: weights.append(weight(content)))
-        return made, sum(weights)
+        rest = _Rest()
+        made = self.bucket.checkpoint(self.has, rest.add)
+        return made, rest.added
 
     def others(self) -> Iterator[StreamedRecord]:
         """Read what is not taken up of the bucket's groups, as the checkpoint has it."""

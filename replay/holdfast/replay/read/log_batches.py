@@ -128,7 +128,8 @@ def _distinct(groups: pa.Array, offsets: pa.Array) -> Iterator[tuple[str, str, i
     each, named = pc.list_flatten(offsets), ["grp", "topic", "partition"]
     columns = [pc.struct_field(each, name) for name in named[1:]]
     whose = groups.take(pc.list_parent_indices(offsets))
-    distinct = pa.table([whose, *columns], named).drop_null().group_by(named).aggregate([])
+    each_named = pa.table([whose, *columns], named).drop_null()
+    distinct = each_named.group_by(named, use_threads=False).aggregate([])
     yield from zip(*(distinct.column(name).to_pylist() for name in named), strict=True)
 
 

@@ -48,6 +48,7 @@ HEAD: Final = "head"
 FINDING: Final = "finding"
 COUNT: Final = "count"
 REST: Final = "rest"
+BEGAN: Final = "began"
 
 LogRow: TypeAlias = dict[str, Any]
 """One row of a file, by column."""
@@ -200,7 +201,8 @@ class ResultRow(NamedTuple):
     as 64 bits with a sign; entries = all of it, or a part, in `group_rows`. `record`: key =
     database, content = a state record of group `grp` ("": of no group). `head`: content = head of
     the chain. `finding`: kind, text, place, key = the file. `count`: idx = records seen. `rest`:
-    idx = what groups that the fold has not taken up add to the digest.
+    idx = what groups that the fold has not taken up add to the digest. `began`: idx = what a task's
+    part of the state added to it where the log begins.
     """
 
     tag: str

@@ -71,14 +71,18 @@ _HERE: Final = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 _ON_LOOPBACK: Final = re.compile(r"spark://(127\.\d+\.\d+\.\d+|localhost):\d+")
-_QUICK_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_QUICK_JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LONG_JVM: Final = (
-    "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
-    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+    *("-XX:+UseParallelGC", "-XX:-UseGCOverheadLimit", "-XX:+IgnoreUnrecognizedVMOptions"),
+    *("-XX:Tier4InvocationThreshold=50000", "-XX:Tier4MinInvocationThreshold=6000"),
+    *("-XX:Tier4CompileThreshold=150000", "-XX:Tier4BackEdgeThreshold=400000"),
 )
 """Java marks a heap that is nearly full beside the work, and compiles the classes that Spark makes
 of each query as far as it can: that took half of the CPU that SQL took (docs/replay.md). So memory
 is tidied in pauses, and only what runs ten times as long as Java would wait is compiled so far."""
+_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
+_JAVA_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+_DEFAULT_JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _QUICK: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
@@ -237,7 +241,7 @@ def _jvm_settings(
     """Return the settings for a JVM that is started here."""
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars")
     java_options = f'-Dlog4j2.configurationFile="{_LOG4J.as_uri()}" {class_archive(java, jars)}'
-    java_options = f"{java_options} {_QUICK_JVM if quick else _LONG_JVM}"
+    java_options = " ".join([java_options, *_tuning(options, quick=quick)])
     loopback = options.is_here or _ON_LOOPBACK.fullmatch(options.master)
     return {
         **_STARTED,
@@ -252,6 +256,19 @@ def _jvm_settings(
         **({"spark.executor.memory": f"{options.worker_mib}m"} if options.worker_mib else {}),
         **(_QUICK if quick else {}),
     }
+
+
+def _tuning(options: SparkOptions, *, quick: bool) -> list[str]:
+    """Return options for the JVM; without a garbage collector if somebody has chosen one for it.
+
+    A JVM that is told of two does not start.
+    """
+    chosen = [os.environ.get(name, "") for name in _JAVA_VARIABLES]
+    chosen.append(options.settings.get(_DEFAULT_JAVA_OPTIONS, ""))
+    ours = _QUICK_JVM if quick else _LONG_JVM
+    if not any(map(_COLLECTOR.search, chosen)):
+        return list(ours)
+    return [each for each in ours if not _COLLECTOR.fullmatch(each)]
 
 
 def _here_settings(scratch: Path) -> dict[str, str]:

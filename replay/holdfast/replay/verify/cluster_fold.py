@@ -39,7 +39,7 @@ from holdfast.replay.read.log_rows import (
 from holdfast.replay.read.urls import folder_of
 from holdfast.replay.verify import cluster_entries
 from holdfast.replay.verify.anchor_marks import Mark, Restore, mark_row, restore_row
-from holdfast.replay.verify.group_rows import group_rows
+from holdfast.replay.verify.group_rows import began_row, group_rows
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.codec.state_image import changes, weight
 from holdfast.storage.segments.checkpoint import Checkpoint
@@ -63,6 +63,8 @@ def fold_cluster(
     checkpoint is. `records`: whether the records of the state are wanted.
     """
     fold = _begun(begins, marks)
+    if begins.touched_only:
+        yield began_row(fold.added(fold.state.applied_index, fold.log_time_ms))
     for count, sources in enumerate(segments):
         yield from fold.parts(stops, count)
         fold.findings.file = folder_of(sources[0].path)
@@ -137,15 +139,18 @@ class _ClusterFold:
         for stop in (each for each in stops if each.files == read):
             place, log_time_ms = stop.last.index, self.log_time_ms
             alone = self.state._replace(applied_index=place, log_time_ms=log_time_ms, groups=PMap())
-            added = sum(weight(row.content) for row in _records_of(alone, place, log_time_ms))
             made = Checkpoint(Position(*self.last), alone, {"": self.head})
-            yield from part_rows(stop, "", made, added)
+            yield from part_rows(stop, "", made, self.added(place, log_time_ms))
 
     def at(self, number: int, mark: Mark) -> ResultRow:
         """Tell chain and digest as they are now, at a mark."""
-        records = _records_of(self.state, mark.index, mark.log_time_ms)
-        total = sum(weight(record.content) for record in records)
+        total = self.added(mark.index, mark.log_time_ms)
         return mark_row(number, total, self.head, self.last)
+
+    def added(self, index: int, log_time_ms: int) -> int:
+        """Return what this part of the state adds to a digest, as of an index and a log time."""
+        records = _records_of(self.state, index, log_time_ms)
+        return sum(weight(record.content) for record in records)
 
     def take(self, rows: Ordered) -> None:
         """Take in the next records: link all of them, and fold those that are wanted."""

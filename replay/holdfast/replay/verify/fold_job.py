@@ -26,6 +26,7 @@ from holdfast.replay.checkpoint.parts import (
 )
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import (
+    BEGAN,
     COUNT,
     FINDING,
     GROUP,
@@ -56,7 +57,7 @@ from holdfast.storage.codec.state_image import DIGEST_SPAN, restore
 from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 from holdfast.storage.segments.segments import BUCKETS, bucket_file
 
-_FEW: Final = (FINDING, HEAD, COUNT, MARK, RESTORE, STOOD)
+_FEW: Final = (FINDING, HEAD, COUNT, MARK, RESTORE, STOOD, BEGAN)
 """Tags of rows of which there are few, however long the log is, if it is sound."""
 
 
@@ -105,6 +106,11 @@ class Folded:
         told = self.rows.where(f.col("tag").isin(GROUP, REST))
         (sums,) = told.agg(*half_sums("idx", "low", "high")).collect()
         return _whole(sums)
+
+    def began(self) -> int | None:
+        """Return the digest of the state that the fold began with; None: it took that as it is."""
+        told = self._told(BEGAN)
+        return sum(row.idx for row in told) % DIGEST_SPAN if told else None
 
     def group_digests(self, groups: Sequence[str] | None) -> dict[str, int]:
         """Return what each group, or some, add to the digest; "" is what belongs to none.

@@ -46,7 +46,7 @@ from holdfast.replay.read.log_rows import (
 )
 from holdfast.replay.verify import consumer_entries, member_entries
 from holdfast.replay.verify.anchor_marks import GroupMarks, Mark
-from holdfast.replay.verify.group_rows import group_rows, rest_row
+from holdfast.replay.verify.group_rows import began_row, group_rows, rest_row
 from holdfast.storage.codec.event_codec import CodecError, decode_record
 from holdfast.storage.codec.state_image import GROUPS, group_contents, weight
 from holdfast.storage.segments.checkpoint import Checkpoint
@@ -74,6 +74,8 @@ def fold_bucket(
     levels = Levels(_raised(cluster, cut), begins.state.raised_to)
     groups = {group.group_id: group for group in begins.state.groups.values()}
     fold = _BucketFold(levels, Chains(bucket.begins.last, dict(begins.heads)), groups, taken, rest)
+    if bucket.begins.touched_only:
+        yield began_row(fold.added())
     at_marks = GroupMarks(marks, lambda group_id: _weight_of(groups.get(group_id)), rest)
     for number, source in enumerate(bucket.sources):
         yield from fold.parts(bucket.name, stops, number)
@@ -172,10 +174,13 @@ class _BucketFold:
         for stop in (each for each in stops if each.files == read):
             level = self.levels.at(stop.last)
             alone = State(groups=PMap(self.groups), raised_to=level)
-            added = self.rest + sum(map(_weight_of, self.groups.values()))
             heads = {group_id: head for group_id, head in self.chains.heads.items() if group_id}
             made = Checkpoint(stop.last, alone, heads)
-            yield from part_rows(stop, name, made, added, self.taken.others)
+            yield from part_rows(stop, name, made, self.added(), self.taken.others)
+
+    def added(self) -> int:
+        """Return what all groups of the bucket add to a digest now."""
+        return self.rest + sum(map(_weight_of, self.groups.values()))
 
     def take(self, batch: pa.RecordBatch, at_marks: GroupMarks) -> None:
         """Take in records: check position, chain and bytes of each, then fold it."""

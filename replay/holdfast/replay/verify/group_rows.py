@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from holdfast.replay.read.log_rows import GROUP, REST, Entry, ResultRow
+from holdfast.replay.read.log_rows import BEGAN, GROUP, REST, Entry, ResultRow
 from holdfast.storage.codec.state_image import DIGEST_SPAN, weight
 
 ENTRIES_MAX: Final = 64
@@ -30,6 +30,11 @@ def group_rows(
 def rest_row(added: int) -> ResultRow:
     """Make the row of what groups add to the digest that the fold of a bucket has not taken up."""
     return ResultRow(REST, idx=_signed(added % DIGEST_SPAN))
+
+
+def began_row(added: int) -> ResultRow:
+    """Make the row of what a task's part of the state added to the digest where the log begins."""
+    return ResultRow(BEGAN, idx=_signed(added % DIGEST_SPAN))
 
 
 def _signed(added: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 
 import pytest
 from py4j import java_gateway  # type: ignore[import-untyped]  # it has no types
@@ -10,6 +11,7 @@ from pyspark.errors import PySparkImportError, PySparkRuntimeError, PySparkValue
 
 from holdfast.replay.findings import WrongUse
 from holdfast.replay.spark import session as module
+from holdfast.replay.spark.java import find_java
 from holdfast.replay.spark.options import SparkOptions
 
 pytestmark = pytest.mark.slow  # it imports pyspark
@@ -63,3 +65,31 @@ def test_ctrl_c_prints_no_stack_of_py4j(
     said = logging.LogRecord("root", logging.ERROR, file, 1, "Exception while sending", (), None)
 
     assert bool(logging.getLogger().filter(said)) is shown
+
+
+@pytest.mark.parametrize("tuned", [module._QUICK_JVM, module._LONG_JVM], ids=["short", "long"])
+def test_java_starts_with_our_options(tuned: tuple[str, ...]) -> None:
+    """A JVM refuses what it does not know, and what contradicts itself."""
+    started = subprocess.run(
+        [find_java(), *tuned, "-version"], capture_output=True, text=True, check=False
+    )
+
+    assert started.returncode == 0, started.stderr
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("by_setting", [True, False])
+def test_a_garbage_collector_that_somebody_has_chosen_is_not_chosen_again(
+    monkeypatch: pytest.MonkeyPatch, *, quick: bool, by_setting: bool
+) -> None:
+    """With two of them Java does not start; an image may choose one for all that it runs."""
+    theirs = "-Dx=y -XX:+UseG1GC"
+    settings = {"spark.driver.defaultJavaOptions": theirs} if by_setting else {}
+    if not by_setting:
+        monkeypatch.setenv("JAVA_TOOL_OPTIONS", theirs)
+    ours = module._tuning(SparkOptions("", tuple(settings.items())), quick=quick)
+    alone = module._tuning(SparkOptions(), quick=quick)
+
+    assert not [each for each in ours if each.startswith("-XX:+Use")]
+    assert "Tier" in " ".join(ours)
+    assert by_setting == any(each.startswith("-XX:+Use") for each in alone)

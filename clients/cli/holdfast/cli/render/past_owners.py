@@ -30,7 +30,7 @@ _ENDED: Final = {
 def lines(told: Any) -> Iterator[str]:  # noqa: ANN401 - replay's Owned, unknown here
     """Yield who owned it, then who had owned it before, the newest first."""
     place = f"{readable(told.topic)}/{told.partition} of group {readable(told.group)}"
-    yield f"{place}, whose last record up to there is {_place(told.at)}:"
+    yield f"{place} after {_place(told.at)}, the group's last record up to the place asked for:"
     for each in told.owners:
         yield f"  owned by {_who(each)}, token {each.token}"
         yield f"    since {_begun(each)}"

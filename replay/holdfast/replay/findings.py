@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import readable
@@ -21,6 +21,10 @@ class CannotCheck(Exception):
 def place_of(position: Position) -> str:
     """Write a position as people read it."""
     return f"{position.index}.{position.ordinal}"
+
+
+IN_FULL: Final = "verify with --full, which reads everything and writes a new one"
+"""What helps where a run's checkpoint cannot be gone on from."""
 
 
 def time_of(wall_ms: int) -> str:

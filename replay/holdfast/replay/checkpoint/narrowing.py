@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from holdfast.coordinator.model.events import RecoveryNumberRaised
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.checkpoint.record import Content, Held, Verified, manifest_digest, writer
-from holdfast.replay.findings import Finding, WrongUse, place_of, time_of
+from holdfast.replay.findings import IN_FULL, Finding, WrongUse, place_of, time_of
 from holdfast.replay.read.file_sums import sum_of
 from holdfast.replay.read.independence import foreign_copies
 from holdfast.replay.read.log_batches import cluster_payloads
@@ -173,8 +173,8 @@ class _Run:
     def _unseen(self, log: NodeLog, segment: Segment) -> str:
         return (
             f"node {log.node} is not in the checkpoint of {time_of(self._record.verified_ms)}, and "
-            f"its segment {segment.folder} is not byte for byte that of a node which is: verify "
-            "with --full, which reads everything and writes a new one"
+            f"its segment {segment.folder} is not byte for byte that of a node which is: "
+            f"{IN_FULL}"
         )
 
     def _straddling(self, log: NodeLog) -> Iterator[Finding]:

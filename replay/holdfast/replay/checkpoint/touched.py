@@ -8,10 +8,10 @@ has it with the same bytes. Runs in Spark's workers, and imports no Spark.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from struct import error as StructError  # noqa: N812 - it is a class
 
 from holdfast.replay.read.log_batches import moved_in
 from holdfast.replay.read.log_rows import Bucket
@@ -87,5 +87,5 @@ def touched(bucket: Bucket, named: Collection[str] = ()) -> Touched:
 def _keys(named: Iterable[tuple[str, str, int]]) -> Iterator[bytes]:
     """Yield the keys of offsets; a name too long for one was forged, and no checkpoint has it."""
     for each in named:
-        with suppress(StructError):
+        with suppress(struct.error):
             yield offset_key(*each)

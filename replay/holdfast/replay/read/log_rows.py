@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from holdfast.coordinator.model.events import Record
 from holdfast.coordinator.model.ids import Position
+from holdfast.replay.findings import IN_FULL
 from holdfast.replay.read.url_path import archive_path
 from holdfast.replay.read.urls import local_file
 from holdfast.storage.codec.state_image import group_of
@@ -39,8 +40,6 @@ START: Final = Position(0, -1)
 
 ENTRY_LAST: Final = (1 << 31) - 1
 """An ordinal after every record of its entry."""
-
-_FULL: Final = "verify with --full, which reads everything and leaves a new one"
 
 RECORD: Final = "record"
 GROUP: Final = "group"
@@ -105,7 +104,7 @@ class Beginning(NamedTuple):
         except CheckpointFlawed as error:
             if not self.verified_ms:
                 raise
-            raise CheckpointFlawed(str(error).replace(FETCHED_AGAIN, _FULL)) from error
+            raise CheckpointFlawed(str(error).replace(FETCHED_AGAIN, IN_FULL)) from error
 
     def _part(self, bucket: str) -> ArchivePath:
         path = archive_path(self.path)
@@ -201,7 +200,7 @@ class ResultRow(NamedTuple):
     as 64 bits with a sign; entries = all of it, or a part, in `group_rows`. `record`: key =
     database, content = a state record of group `grp` ("": of no group). `head`: content = head of
     the chain. `finding`: kind, text, place, key = the file. `count`: idx = records seen. `rest`:
-    idx = what groups that the fold has not taken up add to the digest. `began`: idx = what a task's
+    idx = what a fold has not taken up of groups adds to the digest. `began`: idx = what a task's
     part of the state added to it where the log begins.
     """
 

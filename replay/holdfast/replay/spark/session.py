@@ -78,8 +78,9 @@ _LONG_JVM: Final = (
     *("-XX:Tier4CompileThreshold=150000", "-XX:Tier4BackEdgeThreshold=400000"),
 )
 """Java marks a heap that is nearly full beside the work, and compiles the classes that Spark makes
-of each query as far as it can: that took half of the CPU that SQL took (docs/replay.md). So memory
-is tidied in pauses, and only what runs ten times as long as Java would wait is compiled so far."""
+of each query as far as it can: that took half of the CPU that SQL took (docs/performance.md). So
+garbage is collected in pauses, and the last, dear stage of compilation begins at ten times the
+usual counts."""
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _DEFAULT_JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"

@@ -55,7 +55,7 @@ class GroupMarks:
     """What the groups of a bucket add to the digest at each mark.
 
     `weigh`: what a group, as the fold has it now, adds to a digest; 0 if there is none. `rest`:
-    what groups add, at each mark, that the fold has not taken up.
+    what all that the fold has not taken up adds, at each mark.
     """
 
     marks: Sequence[Mark]

@@ -153,7 +153,7 @@ def _classic_entries(group: Group[Any]) -> Iterator[Entry]:
 class _BucketFold:
     """The groups of a bucket during the fold. `broken`: those whose fold had to stop.
 
-    `taken`: which it takes up. `rest`: what the others add to a digest.
+    `taken`: what it takes up. `rest`: what all else of the bucket adds to a digest.
     """
 
     levels: Levels

@@ -28,7 +28,7 @@ def group_rows(
 
 
 def rest_row(added: int) -> ResultRow:
-    """Make the row of what groups add to the digest that the fold of a bucket has not taken up."""
+    """Make the row of what a fold has not taken up of its bucket, though it adds to a digest."""
     return ResultRow(REST, idx=_signed(added % DIGEST_SPAN))
 
 

@@ -19,7 +19,7 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.text import truncate
 from holdfast.replay.checkpoint.parts import Stand
 from holdfast.replay.checkpoint.run import CheckpointRun
-from holdfast.replay.findings import CannotCheck, Finding, Report
+from holdfast.replay.findings import IN_FULL, CannotCheck, Finding, Report
 from holdfast.replay.progress import SILENT, Steps
 from holdfast.replay.read.anchor_files import NOTHING_TOLD, Told
 from holdfast.replay.read.log_rows import ENTRY_LAST, Cut
@@ -321,7 +321,7 @@ def _refuse_other_beginning(log: NodeLog, folded: Folded) -> None:
     if began is not None and began != told:
         raise CannotCheck(
             f"the parts of {log.begins} hold a state with the digest {began:016x}, and it tells "
-            f"{told:016x}: verify with --full, which reads everything and leaves a new one"
+            f"{told:016x}: {IN_FULL}"
         )
 
 
